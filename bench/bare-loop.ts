@@ -40,7 +40,10 @@ async function sendInLoop(): Promise<void> {
 }
 
 const startedAt = performance.now();
+const cpuBefore = process.cpuUsage();
 await Promise.all(Array.from({ length: 64 }, sendInLoop));
 const perSecond = sentCount / ((performance.now() - startedAt) / 1000);
+const cpu = process.cpuUsage(cpuBefore);
+const cpuUsPerRequest = (cpu.user + cpu.system) / sentCount;
 await pool.close();
-process.send?.({ perSecond }, () => process.disconnect());
+process.send?.({ perSecond, cpuUsPerRequest }, () => process.disconnect());

@@ -81,6 +81,10 @@ export interface LoadOptions {
   /** Events per request. */
   readonly batch?: number;
   readonly tenant?: string;
+  /** More than 1: tenants take turns, named `<tenant>-0` and so on. */
+  readonly tenants?: number;
+  /** Random data: PostgreSQL cannot compress it. */
+  readonly isRandom?: boolean;
   readonly types?: string[];
 }
 
@@ -93,6 +97,8 @@ export async function runLoad(posthorn: Posthorn, options: LoadOptions): Promise
     bytes: 1000,
     batch: 1,
     tenant: 'bench',
+    tenants: 1,
+    isRandom: false,
     types: ['order.created'],
     ...options,
     port: posthorn.port,
@@ -103,13 +109,21 @@ export async function runLoad(posthorn: Posthorn, options: LoadOptions): Promise
 }
 
 /** Returns the requests per second of the baseline. */
-export async function runBareLoop(receiver: Receiver, seconds: number, bytes = 1000): Promise<number> {
+export const runBareLoop = async (receiver: Receiver, seconds: number): Promise<number> =>
+  (await measureBareLoop(receiver, seconds)).perSecond;
+
+export interface BareLoopResult {
+  readonly perSecond: number;
+  readonly cpuUsPerRequest: number;
+}
+
+export function measureBareLoop(receiver: Receiver, seconds: number, bytes = 1000): Promise<BareLoopResult> {
   const child = fork(resolveScript('./bare-loop.ts'), [
     String(receiver.port),
     String(seconds),
     String(bytes),
   ]);
-  return (await waitForMessage<{ perSecond: number }>(child, (message) => 'perSecond' in message)).perSecond;
+  return waitForMessage<BareLoopResult>(child, (message) => 'perSecond' in message);
 }
 
 /**

@@ -2,6 +2,7 @@
  * The load generator: posts events over raw keep-alive sockets, because an HTTP client would take much of the two cores.
  * With `rate` 0 each connection sends as fast as responses arrive; otherwise `rate` events per second, evenly.
  */
+import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 
 interface Options {
@@ -14,11 +15,18 @@ interface Options {
   readonly bytes: number;
   readonly batch: number;
   readonly tenant: string;
+  /** More than 1: tenants take turns, named `<tenant>-0` and so on. */
+  readonly tenants: number;
+  /** Random data: PostgreSQL cannot compress it. */
+  readonly isRandom: boolean;
   readonly types: string[];
 }
 
 const options = JSON.parse(process.argv[2]!) as Options;
-const filler = 'x'.repeat(Math.max(0, options.bytes - 45));
+const fillerBytes = Math.max(0, options.bytes - 45);
+const filler = options.isRandom
+  ? randomBytes(fillerBytes).toString('base64').slice(0, fillerBytes)
+  : 'x'.repeat(fillerBytes);
 const deadline = performance.now() + options.seconds * 1000;
 const latencies: number[] = [];
 let sentCount = 0;
@@ -29,8 +37,8 @@ const now = () => performance.timeOrigin + performance.now();
 /** The placeholder for the time of sending. It has a fixed length, so that a request is built once and then only stamped. */
 const TIMESTAMP = '0000000000000.000';
 
-const buildEvent = (type: string) =>
-  `{"tenant":"${options.tenant}","type":"${type}","data":{"sent":${TIMESTAMP},"filler":"${filler}"}}`;
+const buildEvent = (type: string, tenant = options.tenant) =>
+  `{"tenant":"${tenant}","type":"${type}","data":{"sent":${TIMESTAMP},"filler":"${filler}"}}`;
 
 interface RequestTemplate {
   readonly bytes: Buffer;
@@ -56,7 +64,12 @@ const templates: readonly RequestTemplate[] =
         );
         return buildTemplate('/v1/events/batch', `{"events":[${events.join(',')}]}`);
       })
-    : options.types.map((type) => buildTemplate('/v1/events', buildEvent(type)));
+    : options.tenants > 1
+      ? Array.from({ length: options.tenants }, (_, index) => {
+          const type = options.types[index % options.types.length]!;
+          return buildTemplate('/v1/events', buildEvent(type, `${options.tenant}-${index}`));
+        })
+      : options.types.map((type) => buildTemplate('/v1/events', buildEvent(type)));
 const maxRequestBytes = Math.max(...templates.map(({ bytes }) => bytes.length));
 
 const shouldSendMore = () =>

@@ -7,7 +7,7 @@ import { median, type Postgres, type Posthorn, percentile, runLoad, startPosthor
 import type { Bench, BenchContext, Figure } from './scenario.ts';
 
 const RATE = 100;
-/** Until an attack is in full swing. */
+/** How long an attack runs before the measurement begins. */
 const LEAD_MS = 500;
 
 export interface Attack {
@@ -15,7 +15,7 @@ export interface Attack {
   /** Completes "p99 of another tenant …". */
   readonly beside: string;
   readonly prepare: (target: Target) => Promise<void>;
-  /** Attacks until `signal` is aborted. Resolves when nothing of it is left running. */
+  /** Attacks until `signal` is aborted. Resolves when all of its requests have ended. */
   readonly run: (target: Target, signal: AbortSignal) => Promise<void>;
 }
 
@@ -90,7 +90,7 @@ export async function insertEndpoints(
   );
 }
 
-/** Posts a body. Ignores what the answer is: an attacker is refused now and then. */
+/** Posts a body. Ignores the answer, because Posthorn may refuse the attacker. */
 export async function attackWith({ posthorn }: Target, path: string, body: string): Promise<void> {
   const response = await fetch(`http://127.0.0.1:${posthorn.port}${path}`, {
     method: 'POST',

@@ -4,6 +4,7 @@ import { startPostgres, startReceiver } from './harness.ts';
 import { type Bench, type Bound, type Figure, isWithin } from './scenario.ts';
 import { backlog } from './scenarios/backlog.ts';
 import { bloat } from './scenarios/bloat.ts';
+import { cost } from './scenarios/cost.ts';
 import { endpoints } from './scenarios/endpoints.ts';
 import { growth } from './scenarios/growth.ts';
 import { guessedKeys } from './scenarios/guessed-keys.ts';
@@ -17,12 +18,14 @@ import { noisyPatterns } from './scenarios/noisy-patterns.ts';
 import { noisySlowEndpoints } from './scenarios/noisy-slow-endpoints.ts';
 import { outbox } from './scenarios/outbox.ts';
 import { relay } from './scenarios/relay.ts';
+import { retention } from './scenarios/retention.ts';
 import { simpleDesign } from './scenarios/simple-design.ts';
 import { throughput } from './scenarios/throughput.ts';
 
 const ALL: Bench[] = [
   throughput,
   simpleDesign,
+  cost,
   latency,
   isolation,
   noisyFanOut,
@@ -35,6 +38,7 @@ const ALL: Bench[] = [
   bloat,
   outbox,
   relay,
+  retention,
   metrics,
   lists,
   guessedKeys,

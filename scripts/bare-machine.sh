@@ -2,7 +2,7 @@
 # bare-machine.sh COMMAND: runs COMMAND in a fresh clone of this repository's HEAD, as on a machine that has a minimal Debian,
 # git, curl, openssl, Node and npm, and nothing else: no browser, promtool, Java, Docker, Python, PostgreSQL, apt, ps or compiler. HOME is
 # empty, and no locale is set.
-# Of the environment only TEST_REPORT, npm's configuration (a registry or proxy) and certificates come along.
+# Passes on only TEST_REPORT, proxies, npm's configuration and certificates of the environment.
 set -euo pipefail
 command=${1:?usage: bare-machine.sh COMMAND}
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

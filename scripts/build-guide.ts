@@ -19,7 +19,7 @@ export async function buildGuide(output = GUIDE_OUTPUT): Promise<void> {
   const titles = new Map(pages.map(({ file, title }) => [file, file === 'README.md' ? 'Posthorn' : title]));
   const titled = chapters.map((chapter) => ({ ...chapter, titles }));
 
-  // Readers never see half a guide, and of two builds at the same time one wins.
+  // Write to a draft and rename it: readers never see an incomplete guide, and one of two simultaneous builds wins.
   const draft = `${output}-${process.pid}`;
   const write = async (name: string, content: string): Promise<void> => {
     const target = path.join(draft, name);

@@ -33,12 +33,12 @@ async function packageVersion(): Promise<string> {
   return (JSON.parse(await readFile(file, 'utf8')) as { version: string }).version;
 }
 
-/** Renamed into place when it is complete: an interrupted run leaves no half of a browser. */
+/** Unpacks into another directory and renames it when it is complete, so an interrupted run leaves no incomplete browser. */
 async function unpackInto(home: string): Promise<void> {
   await mkdir(CACHE, { recursive: true });
   const unfinished = await mkdtemp(path.join(CACHE, 'unpacking-'));
   try {
-    // The package unpacks to the temporary directory, and its libraries only if it believes to be on Amazon Linux.
+    // The package unpacks to the temporary directory. It unpacks its libraries only if the environment looks like AWS Lambda.
     const script = `import chromium from '${PACKAGE}'; await chromium.executablePath();`;
     await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], {
       cwd: fileURLToPath(new URL('..', import.meta.url)),
@@ -53,7 +53,7 @@ async function unpackInto(home: string): Promise<void> {
   }
 }
 
-/** The package's own file names directories of Amazon Lambda. */
+/** Replaces the package's own file, which names directories of AWS Lambda. */
 const fontsIn = (home: string): string => `<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig>

@@ -29,7 +29,7 @@ const rows: Readonly<Record<string, readonly Panel[]>> = {
     {
       title: 'Waiting deliveries',
       about:
-        'Flowing: can be sent. Held: the endpoint is paused, its circuit is open, it asked to wait, or its order blocks them.',
+        'Flowing: can be sent. Held: the endpoint is paused, its circuit is open, its receiver sent Retry-After, or its FIFO lane is blocked.',
       queries: [{ expr: 'sum by (kind, state) (posthorn_queue_depth)', legend: '{{kind}}, {{state}}' }],
       redFrom: 10_000,
     },
@@ -210,7 +210,7 @@ const rows: Readonly<Record<string, readonly Panel[]>> = {
     },
     {
       title: 'Subscription cache hits',
-      about: 'The share of lookups that the cache answered.',
+      about: 'The share of events that were matched with the current endpoints at the first try.',
       unit: 'percentunit',
       queries: [
         {

@@ -10,6 +10,7 @@
  * - Stages know the store through src/ports only.
  * - From above, a stage, the relay and the configuration are imported through their index.ts only.
  * - The relay is a process of its own that reads another PostgreSQL. Of src's wiring it uses create-ingest.ts.
+ * - The archive is a process of its own too. It knows the store through src/ports.
  * - The embedded server and the migrations are for app.ts and the CLI alone. `pg` is for src/postgres and the CLI.
  * - memory implements the ports for tests and the simulation; nothing else in src imports it.
  * - The domain is pure: no packages.
@@ -41,12 +42,13 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   manage: [...STAGES, 'postgres', ...BELOW_STAGES],
   api: ['manage', ...STAGES, 'postgres', ...BELOW_STAGES],
   app: ['api', 'manage', ...STAGES, 'postgres', ...BELOW_STAGES],
+  archive: BELOW_STAGES,
   relay: ['app', ...STAGES, 'postgres', ...BELOW_STAGES],
-  cli: ['app', 'relay', 'manage', 'postgres', ...BELOW_STAGES],
+  cli: ['app', 'relay', 'archive', 'manage', 'postgres', ...BELOW_STAGES],
 };
 
 /** Imported from outside through their index.ts only. */
-const CLOSED = new Set<string>([...STAGES, 'relay', 'config']);
+const CLOSED = new Set<string>([...STAGES, 'relay', 'archive', 'config']);
 
 /** Loads the file of the operator, whose name is a setting. */
 const LOADS_CONFIG_FILE = 'src/convert/thread-main.ts';

@@ -59,6 +59,7 @@ export class AppMetrics {
   ]);
   readonly #circuits = { open: 0, closed: 0 };
   readonly #shortages = new Map<string, number>([['EMFILE', 0]]);
+  readonly #archive = { rows: 0, bytes: 0, done: 0, failed: 0 };
   #internalProblems = 0;
   #expiredDeadLetters = 0;
   #confirmedAt: number | null = null;
@@ -104,6 +105,15 @@ export class AppMetrics {
 
   onDeadLettersExpired(count: number): void {
     this.#expiredDeadLetters += count;
+  }
+
+  onArchived({ rows, bytes }: { readonly rows: number; readonly bytes: number }): void {
+    this.#archive.rows += rows;
+    this.#archive.bytes += bytes;
+  }
+
+  onArchiveRun(result: 'done' | 'failed'): void {
+    this.#archive[result] += 1;
   }
 
   /** Call this when the store has the same version of the endpoints as this process. */
@@ -182,6 +192,10 @@ export class AppMetrics {
       add('posthorn_circuit_changes_total', count, { to });
     for (const [reason, count] of this.#disabled) add('posthorn_endpoints_disabled_total', count, { reason });
     add('posthorn_dead_letters_expired_total', this.#expiredDeadLetters);
+    add('posthorn_archive_rows_total', this.#archive.rows);
+    add('posthorn_archive_bytes_total', this.#archive.bytes);
+    for (const result of ['done', 'failed'] as const)
+      add('posthorn_archive_runs_total', this.#archive[result], { result });
     add('posthorn_build_info', 1, { version: readVersion(), role: this.#config.role });
   };
 

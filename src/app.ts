@@ -35,6 +35,8 @@ export interface AppOptions {
   readonly listens?: boolean;
   /** Metrics of all processes of this node. Null if they cannot be asked now. */
   readonly gatherMetrics?: () => Promise<Sample[] | null>;
+  /** The program of the CLI, which also runs as the archive process. Default: that of this package. */
+  readonly program?: string | undefined;
   /** The directory of the sockets between the processes of this node, and the number of this one. */
   readonly siblings?: { readonly directory: string; readonly number: number } | undefined;
 }
@@ -106,10 +108,10 @@ async function startOn(database: Database, options: AppOptions): Promise<App> {
 
 /** Services in the order in which they start. They stop in reverse: refuse new events, finish accepted ones, hand over, record results. */
 function servicesOf(parts: AppParts, listener: Listener, connections: Service): readonly Service[] {
-  const { notifier, deliverer, convertStage, engine, ingest, tenants, catalogue, background } = parts;
+  const { notifier, deliverer, mailer, convertStage, engine, ingest, tenants, catalogue, background } = parts;
   return [
     connections,
-    onStop(() => deliverer.close()),
+    onStop(() => Promise.all([deliverer.close(), mailer.close()])),
     onStop(() => convertStage.running?.pool.close()),
     inParallel(parts.tail, background.stats),
     notifier,
@@ -120,6 +122,7 @@ function servicesOf(parts: AppParts, listener: Listener, connections: Service): 
       background.upkeep,
       background.operationalEvents,
       background.tasks,
+      background.archive,
       parts.metrics,
     ),
     ingest.fanOutWriter,

@@ -6,16 +6,23 @@ import { type Config, readVersion } from './config/index.ts';
 import { type Background, createBackground } from './create-background.ts';
 import { type ConvertStage, createConversions } from './create-conversions.ts';
 import { createEngine, type Engine } from './create-engine.ts';
+import { createHandOver } from './create-hand-over.ts';
 import { createIngest, type Ingest } from './create-ingest.ts';
 import { createServers, type Servers } from './create-server.ts';
-import { createDeliverer, type Deliverer, type EgressPolicy } from './deliver/index.ts';
-import { SiblingSockets } from './dispatch/index.ts';
+import {
+  createDeliverer,
+  type Deliverer,
+  type EgressPolicy,
+  Mailer,
+  SmtpTransport,
+  sendAlsoNotices,
+} from './deliver/index.ts';
 import type { DatabaseClock } from './domain/clock.ts';
 import { newId } from './domain/ids.ts';
 import { EngineTelemetry } from './engine-telemetry.ts';
+import { Confirmations } from './manage/confirmations.ts';
 import { openStore } from './open-store.ts';
 import type { Notifier } from './ports/notifier.ts';
-import type { SendRequest } from './ports/stages.ts';
 import type { Database } from './postgres/database.ts';
 import { PostgresNotifier } from './postgres/notifier.ts';
 import { LiveTail } from './telemetry/live-tail/index.ts';
@@ -35,6 +42,7 @@ export interface ComposeOptions extends AppOptions {
 export interface AppParts {
   readonly notifier: Notifier;
   readonly deliverer: Deliverer;
+  readonly mailer: Mailer;
   readonly tail: LiveTail;
   readonly engine: Engine;
   readonly ingest: Ingest;
@@ -55,7 +63,7 @@ interface Address {
 const TAIL_ANNOUNCE_MS = 5_000;
 
 export async function composeApp(options: ComposeOptions): Promise<AppParts> {
-  const { config, log, siblings, gatherMetrics, database, clock, workerName } = options;
+  const { config, log, gatherMetrics, database, clock, workerName } = options;
   const { metrics, tracer, onProblem } = options;
   const store = await openStore(database, { config, log, onProblem });
   const { endpoints } = store;
@@ -74,6 +82,17 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
   endpoints.onChange((changed) => tail.endpointsChanged(changed));
 
   const pool = database.pool('api');
+  const confirmations = new Confirmations({
+    pool,
+    clock,
+    secretBox: store.secretBox,
+    confirmationTtlMs: config.confirmationTtlMs,
+    get publicUrl() {
+      return address.publicUrl;
+    },
+  });
+  const mailer = openMailer(config, confirmations, address, clock);
+  const send = sendAlsoNotices(deliverer, mailer);
   const convertStage = await createConversions({
     ...store,
     versions: store.catalogue,
@@ -83,12 +102,11 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
     metrics,
     onProblem,
   });
-  const send: SendRequest = (request, done) => deliverer.send(request, done);
   const engine = createEngine(
     {
       ...store,
       notifier,
-      handOver: siblings === undefined ? null : new SiblingSockets({ ...siblings, clock, onProblem }),
+      handOver: createHandOver(options, store),
       clock,
       random: Math.random,
     },
@@ -127,9 +145,12 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
     ingest,
     notifier,
     deliverer,
+    mailer,
+    confirmations,
     convertStage,
     metrics,
     address,
+    program: options.program,
     onProblem,
   };
   metrics?.connect({ ...parts, ...store });
@@ -155,6 +176,23 @@ function egressPolicyOf(config: Config): EgressPolicy {
     allowHttpToLoopback: config.egressHttps === 'except-loopback',
     allowedPorts: config.egressPorts.length === 0 ? 'any' : config.egressPorts,
   };
+}
+
+function openMailer(
+  { smtpUrl, smtpFrom }: Config,
+  confirmations: Confirmations,
+  address: Address,
+  clock: DatabaseClock,
+): Mailer {
+  return new Mailer({
+    transport: smtpUrl === null ? null : new SmtpTransport(smtpUrl),
+    from: smtpFrom ?? '',
+    confirmations,
+    clock,
+    get publicUrl() {
+      return address.publicUrl;
+    },
+  });
 }
 
 function openDeliverer(

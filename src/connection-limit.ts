@@ -1,4 +1,7 @@
-/** How many connections the API accepts, so that strangers cannot take the descriptors of deliveries and the database. */
+/**
+ * Limits the connections to the API, so that its clients cannot use up the descriptors that deliveries and the
+ * database need.
+ */
 import { readFileSync } from 'node:fs';
 import type { Config } from './config/index.ts';
 
@@ -6,15 +9,18 @@ type Needs = Pick<Config, 'role' | 'maxSockets' | 'databasePoolSize'>;
 
 /** Idle connections to receivers that are kept open (`maxIdleSockets` of the deliverer). */
 const IDLE_SOCKETS = 1024;
-/** Connections of the database besides those for API queries, standard streams, files, sockets between processes. */
-const OTHERS = 80;
+/** Connections to the database besides those for API queries, standard streams, files, sockets between processes. */
+const OTHER_DESCRIPTORS = 80;
 /** Requests that an API process sends: challenges and test events. */
 const API_REQUESTS = 100;
 
-/** Reserves what the process needs for itself, but at most three quarters of its descriptors. */
+/**
+ * Returns how many connections the API may accept. Reserves what the process needs, but at most three quarters of its
+ * descriptors.
+ */
 export function connectionLimit(descriptors: number, needs: Needs): number {
   const requests = needs.role === 'api' ? API_REQUESTS : needs.maxSockets + IDLE_SOCKETS;
-  const reserved = needs.databasePoolSize + OTHERS + requests;
+  const reserved = needs.databasePoolSize + OTHER_DESCRIPTORS + requests;
   return Math.max(1, descriptors - Math.min(reserved, Math.floor(descriptors * 0.75)));
 }
 

@@ -1,5 +1,6 @@
 /** Composes the background work: statistics, upkeep, operational events, tasks and the outbox. */
 import type { AppMetrics } from './app-metrics.ts';
+import { ArchiveRuns } from './archive-runs.ts';
 import { type Config, retentionOf } from './config/index.ts';
 import type { Engine } from './create-engine.ts';
 import type { Ingest } from './create-ingest.ts';
@@ -25,6 +26,8 @@ export interface BackgroundOptions {
   readonly metrics: AppMetrics | null;
   /** Changes when the server listens on a port that the system chose. */
   readonly address: { readonly publicUrl: string };
+  /** The program that runs as the archive process. */
+  readonly program?: string | undefined;
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
@@ -35,10 +38,13 @@ export interface Background {
   /** Null in an API process. */
   readonly tasks: Service | null;
   readonly drainer: Service;
+  /** Null: there is no archive. */
+  readonly archive: Service | null;
 }
 
 export function createBackground(options: BackgroundOptions): Background {
   const { config, store, clock, onProblem } = options;
+  const archive = config.archiveUrl === null ? null : createArchiveRuns(options);
   return {
     stats: new StatsKeeper({
       store: store.statistics,
@@ -47,7 +53,7 @@ export function createBackground(options: BackgroundOptions): Background {
       typesPerTenant: config.statsTypesPerTenant,
       onProblem,
     }),
-    upkeep: createUpkeep(options),
+    upkeep: createUpkeep(options, archive),
     operationalEvents: new OperationalEvents({
       store: store.operational,
       clock,
@@ -57,6 +63,7 @@ export function createBackground(options: BackgroundOptions): Background {
       thresholdsEveryMs: config.operationalLevelsMs,
       operatorTenant: config.operatorTenant,
       deadWindowMs: config.deadEventWindowMs,
+      noticeWindowMs: config.noticeWindowMs,
       deadLettersThreshold: config.deadLettersThreshold,
       queueAgeThresholdMs: config.queueAgeThresholdMs,
       get publicUrl() {
@@ -66,10 +73,14 @@ export function createBackground(options: BackgroundOptions): Background {
     }),
     tasks: config.role === 'api' ? null : createTaskRunner(options),
     drainer: createDrainer(options),
+    archive,
   };
 }
 
-function createUpkeep({ config, store, clock, log, engine, metrics, onProblem }: BackgroundOptions): Service {
+function createUpkeep(
+  { config, store, clock, log, engine, metrics, onProblem }: BackgroundOptions,
+  archive: ArchiveRuns | null,
+): Service {
   const onDisabled = (disabled: readonly { id: Uuid; reason: DisabledReason }[]): void => {
     for (const { id, reason } of disabled) {
       metrics?.onEndpointDisabled(reason);
@@ -83,6 +94,8 @@ function createUpkeep({ config, store, clock, log, engine, metrics, onProblem }:
     everyMs: config.upkeepMs,
     retention: store.retention,
     days: retentionOf(config),
+    beforeDrop: archive === null ? undefined : (partition) => store.archive.request(partition),
+    startArchive: archive === null ? undefined : () => archive.runIfNeeded(),
     onDropped: (partitions) => log.info({ partitions }, 'dropped expired partitions'),
     onDeadLettersExpired: (count, endpointIds) => {
       log.warn({ count }, 'dead letters expired');
@@ -114,6 +127,16 @@ function createTaskRunner({ config, store, clock, engine, notifier, onProblem }:
   });
   notifier.subscribe('tasks', () => runner.runSoon());
   return runner;
+}
+
+function createArchiveRuns(options: BackgroundOptions): ArchiveRuns {
+  const { config, store, log, engine, notifier, metrics, program, onProblem } = options;
+  const runs = new ArchiveRuns({ config, requests: store.archive, log, metrics, program, onProblem });
+  // Restores are tasks. One process is enough.
+  notifier.subscribe('tasks', () => {
+    if (engine.isLeader) void runs.runIfNeeded().catch((error) => onProblem('start the archive', error));
+  });
+  return runs;
 }
 
 function createDrainer({ config, store, clock, log, engine, ingest, onProblem }: BackgroundOptions): Service {

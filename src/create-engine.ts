@@ -93,6 +93,7 @@ export type EngineConfig = { readonly workerName: string } & Pick<
   | 'laneBudgetBytes'
   | 'unsettledCap'
   | 'settleBatchRows'
+  | 'settleLingerMs'
   | 'sweepMs'
   | 'retryAfterCapMs'
   | 'drainMs'
@@ -265,6 +266,7 @@ function createSendingParts(ports: EnginePorts, stages: EngineStages, config: En
     sink: queue,
     clock,
     batchRows: config.settleBatchRows,
+    lingerMs: config.settleLingerMs,
     worker: ownership,
     tail: stages.tail,
     onBatchWritten: stages.onBatchWritten,

@@ -18,6 +18,7 @@ import type { Engine } from './create-engine.ts';
 import type { Ingest } from './create-ingest.ts';
 import { createChallenger, type Deliverer, type EgressPolicy } from './deliver/index.ts';
 import type { Clock } from './domain/clock.ts';
+import type { Confirmations } from './manage/confirmations.ts';
 import { type ControlPlane, createControlPlane } from './manage/control-plane.ts';
 import { reportStorage } from './manage/storage.ts';
 import type { Store } from './open-store.ts';
@@ -38,6 +39,7 @@ export interface ServerOptions {
   readonly ingest: Ingest;
   readonly notifier: Notifier;
   readonly deliverer: Deliverer;
+  readonly confirmations: Confirmations;
   readonly convertStage: ConvertStage;
   readonly egress: EgressPolicy;
   readonly tail: LiveTail;
@@ -146,7 +148,7 @@ function apiDependencies(options: ServerOptions): ApiDependencies {
 }
 
 function composeControlPlane(
-  { config, store, clock, engine, egress, deliverer, address }: ServerOptions,
+  { config, store, clock, engine, egress, deliverer, confirmations, address }: ServerOptions,
   authenticator: Authenticator,
 ): ControlPlane {
   return createControlPlane({
@@ -170,10 +172,17 @@ function composeControlPlane(
       tokenHosts: config.tokenHosts,
     },
     endpointLimits: { perTenant: config.maxEndpointsPerTenant, unique: config.uniqueEndpoints },
+    notifiers: {
+      confirmations,
+      hasMail: config.smtpUrl !== null,
+      chatHosts: config.notifierHosts,
+      requiresChallenge: config.requireChallenge,
+    },
     operatorTenant: config.operatorTenant,
     signatureOverlapMs: config.signatureOverlapMs,
     discardUndoMs: config.discardUndoMs,
     retentionDays: config.retentionEventsDays,
+    hasArchive: config.archiveUrl !== null,
     wake: (endpointId) => engine.router.wake(endpointId),
     onKeyChanged: () => authenticator.forget(),
     // The change is committed. If this fails, the regular refresh reports it.

@@ -4,6 +4,7 @@ import type { ConfigWithKeys } from './config/index.ts';
 import { publicId } from './domain/ids.ts';
 import { ApiKeyFormat } from './manage/api-keys.ts';
 import type { AcceptLog, EventLookup } from './ports/accept-log.ts';
+import type { ArchiveRequests } from './ports/archive-store.ts';
 import type { CatalogueStore } from './ports/catalogue-store.ts';
 import type { ConversionStore } from './ports/conversion-store.ts';
 import type { DeliveryQueue } from './ports/delivery-queue.ts';
@@ -12,12 +13,14 @@ import type { FanOutStore } from './ports/fan-out-store.ts';
 import type { OperationalStore } from './ports/operational-store.ts';
 import type { OutboxStore } from './ports/outbox-store.ts';
 import type { OwnershipStore } from './ports/ownership-store.ts';
+import type { PeerDirectory } from './ports/peer-directory.ts';
 import type { TenantLimits } from './ports/rate-limits.ts';
 import type { RetentionStore } from './ports/retention-store.ts';
 import type { StatisticsStore } from './ports/statistics-store.ts';
 import type { TaskStore } from './ports/task-store.ts';
 import type { UpkeepStore } from './ports/upkeep-store.ts';
 import { createPostgresAcceptLog, createPostgresEventLookup } from './postgres/accept-log.ts';
+import { createPostgresArchiveRequests } from './postgres/archive-store.ts';
 import { createPostgresCatalogueStore } from './postgres/catalogue-store.ts';
 import { createPostgresConversionStore } from './postgres/conversion-store.ts';
 import type { Database } from './postgres/database.ts';
@@ -29,6 +32,7 @@ import { createPostgresOperationalStore } from './postgres/operational-store.ts'
 import { createPostgresOutboxStore } from './postgres/outbox-store.ts';
 import { createPostgresOwnershipStore } from './postgres/ownership-store.ts';
 import { ensurePartitions } from './postgres/partitions.ts';
+import { createPostgresPeerDirectory } from './postgres/peer-directory.ts';
 import { readChecksumSecret } from './postgres/queries/keys.ts';
 import { markOperatorEndpoints } from './postgres/queries/mark-operator-endpoints.ts';
 import { writePublishLimits } from './postgres/queries/outbox.ts';
@@ -56,8 +60,10 @@ export interface Store {
   readonly operational: OperationalStore;
   readonly upkeep: UpkeepStore;
   readonly retention: RetentionStore;
+  readonly archive: ArchiveRequests;
   readonly conversions: ConversionStore;
   readonly endpoints: EndpointDirectory;
+  readonly peers: PeerDirectory;
   readonly secretBox: SecretBox;
   readonly keyFormat: ApiKeyFormat;
 }
@@ -110,8 +116,10 @@ export async function openStore(
     operational: createPostgresOperationalStore(database),
     upkeep: createPostgresUpkeepStore({ database, ensurePartitions: makePartitions, secretBox }),
     retention: createPostgresRetentionStore(database),
+    archive: createPostgresArchiveRequests(database),
     conversions: createPostgresConversionStore(database),
     endpoints,
+    peers: createPostgresPeerDirectory(database),
     secretBox,
     keyFormat: new ApiKeyFormat(await readChecksumSecret(database.pool('api'))),
   };

@@ -10,10 +10,10 @@ export interface TenantSyncOptions {
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
-/** Finds changes whose notification was lost. */
+/** Reload regularly, to find changes whose notification was lost. */
 const RELOAD_MS = 10_000;
 
-/** Keeps the rate limits of tenants up to date. */
+/** Keeps the rate limits of tenants and the cache of known tenants up to date. */
 export class TenantSync implements Service {
   readonly #options: TenantSyncOptions;
   #cancelTimer: (() => void) | null = null;

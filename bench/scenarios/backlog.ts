@@ -1,5 +1,4 @@
 /** A million deliveries wait for one dead endpoint: memory, startup time, and the speed of the other endpoints. */
-import { readFile } from 'node:fs/promises';
 import {
   compareWithBareLoop,
   computeRate,
@@ -11,6 +10,7 @@ import {
   startPosthorn,
   waitUntilSettledExcept,
 } from '../harness.ts';
+import { readRssMb } from '../process-figures.ts';
 import type { Bench } from '../scenario.ts';
 
 export const backlog: Bench = {
@@ -111,9 +111,4 @@ async function createBacklog(database: Postgres, count: number): Promise<string>
   } finally {
     await posthorn.stop();
   }
-}
-
-async function readRssMb(pid: number): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8');
-  return Number(/VmRSS:\s+(\d+)/.exec(status)![1]) / 1024;
 }

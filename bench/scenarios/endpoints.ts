@@ -1,8 +1,7 @@
 /**
- * What an endpoint costs: memory, startup time, accepting an event and idle CPU with 10,000, 100,000 and (not `--quick`)
- * one million endpoints of one tenant per thousand. `BENCH_ENDPOINTS=10000,100000` chooses other numbers.
+ * What an endpoint costs: memory, startup time, accepting an event and idle CPU with 10,000, 100,000 and one million
+ * endpoints (`--quick`: 10,000 only), a thousand for each tenant. `BENCH_ENDPOINTS=10000,100000` chooses other numbers.
  */
-import { readdir, readFile } from 'node:fs/promises';
 import { newId } from '../../src/domain/ids.ts';
 import { createSecretBox } from '../../src/postgres/secret-box.ts';
 import {
@@ -13,6 +12,7 @@ import {
   startPosthorn,
   waitUntilSettled,
 } from '../harness.ts';
+import { readPostmasterPid, readRssMb, readTreeSeconds } from '../process-figures.ts';
 import type { Bench, Figure } from '../scenario.ts';
 
 const ENDPOINTS_PER_TENANT = 1_000;
@@ -122,38 +122,13 @@ export async function createEndpoints(postgres: Postgres, existing: number, coun
   await postgres.query('analyze posthorn.endpoints, posthorn.endpoint_secrets');
 }
 
-async function measureIdle(postgres: Postgres, pid: number): Promise<{ posthorn: number; postgres: number }> {
-  const [row] = await postgres.query<{ data_directory: string }>('show data_directory');
-  const postmaster = Number((await readFile(`${row!.data_directory}/postmaster.pid`, 'utf8')).split('\n')[0]);
-  const before = [await cpuSeconds(pid), await cpuSecondsOfChildren(postmaster)] as const;
+export async function measureIdle(
+  postgres: Postgres,
+  pid: number,
+): Promise<{ posthorn: number; postgres: number }> {
+  const postmaster = await readPostmasterPid(postgres);
+  const before = [await readTreeSeconds(pid), await readTreeSeconds(postmaster)] as const;
   await new Promise((resolve) => setTimeout(resolve, IDLE_SECONDS * 1_000));
-  const after = [await cpuSeconds(pid), await cpuSecondsOfChildren(postmaster)] as const;
+  const after = [await readTreeSeconds(pid), await readTreeSeconds(postmaster)] as const;
   return { posthorn: (after[0] - before[0]) / IDLE_SECONDS, postgres: (after[1] - before[1]) / IDLE_SECONDS };
-}
-
-/** User and system time of a process, in seconds. 0 if it has ended. */
-async function cpuSeconds(pid: number | string): Promise<number> {
-  const fields = await readStat(pid);
-  return fields === null ? 0 : (Number(fields[11]) + Number(fields[12])) / 100;
-}
-
-async function cpuSecondsOfChildren(parent: number): Promise<number> {
-  let total = 0;
-  for (const pid of await readdir('/proc')) {
-    if (!/^\d+$/.test(pid)) continue;
-    const fields = await readStat(pid);
-    if (fields !== null && Number(fields[1]) === parent) total += await cpuSeconds(pid);
-  }
-  return total;
-}
-
-/** The fields of `/proc/…/stat` after the name of the program: state, parent and so on. */
-async function readStat(pid: number | string): Promise<string[] | null> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null);
-  return stat === null ? null : stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-}
-
-async function readRssMb(pid: number): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8');
-  return Number(/VmRSS:\s+(\d+)/.exec(status)![1]) / 1024;
 }

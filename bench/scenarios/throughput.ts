@@ -22,6 +22,7 @@ interface Variant {
   readonly events: number;
   /** The arguments of `serve` for each node. Events are posted to the first. */
   readonly nodes: readonly string[][];
+  readonly env?: Record<string, string>;
   readonly criteria?: Pick<Figure, 'id' | 'goal' | 'limit'>;
 }
 
@@ -49,6 +50,15 @@ const VARIANTS: Variant[] = [
       ['--role', 'worker'],
     ],
   },
+  {
+    name: 'one event per request, handed to another node over TLS',
+    events: 30_000,
+    nodes: [
+      ['--role', 'api'],
+      ['--role', 'worker'],
+    ],
+    env: { POSTHORN_PEER_LISTEN: '127.0.0.1:0' },
+  },
   { name: 'batches of 100', events: 60_000, batch: 100, nodes: TWO_PROCESSES },
   { name: 'fan-out 1 → 10 (deliveries)', events: 6_000, fan: 10, nodes: TWO_PROCESSES },
 ];
@@ -61,7 +71,7 @@ export const throughput: Bench = {
       onProgress(variant.name);
       const nodes: Posthorn[] = [];
       try {
-        for (const args of variant.nodes) nodes.push(await startPosthorn(postgres, {}, args));
+        for (const args of variant.nodes) nodes.push(await startPosthorn(postgres, variant.env, args));
         figures.push(
           ...(await measure(
             variant,

@@ -23,8 +23,10 @@ export function usePageEntries(): { monitoring: readonly PageEntry[]; developers
   const developers: PageEntry[] = [{ to: '/event-types', name: 'Event types', icon: 'types' }];
   if (hasInbox) developers.push({ to: '/inbox', name: 'Inbox', icon: 'inbox' });
   if (hasInbox && canWrite) developers.push({ to: '/start', name: 'Guided start', icon: 'start' });
+  developers.push({ to: '/notices', name: 'Notices', icon: 'notices' });
   if (canSeeAllTenants) developers.push({ to: '/tenants', name: 'Tenants', icon: 'tenants' });
   if (isAdmin) developers.push({ to: '/keys', name: 'API keys', icon: 'keys' });
+  if (isAdmin) developers.push({ to: '/storage', name: 'Storage', icon: 'storage' });
   developers.push({ to: '/audit', name: 'Audit log', icon: 'audit' });
   return { monitoring: MONITORING_PAGES, developers };
 }

@@ -13,7 +13,9 @@ import { InboxPage } from './pages/inbox.tsx';
 import { InboxesPage } from './pages/inboxes.tsx';
 import { LiveTailPage } from './pages/live-tail.tsx';
 import { NewEndpointPage } from './pages/new-endpoint.tsx';
+import { NoticesPage } from './pages/notices.tsx';
 import { OverviewPage } from './pages/overview.tsx';
+import { StoragePage } from './pages/storage.tsx';
 import { TaskPage } from './pages/task.tsx';
 import { TasksPage } from './pages/tasks.tsx';
 import { TenantsPage } from './pages/tenants.tsx';
@@ -33,9 +35,11 @@ export const routes: readonly (readonly [string, (params: Params) => ReactNode])
   ['/tasks/:id', ({ id }) => <TaskPage id={id!} />],
   ['/live', () => <LiveTailPage />],
   ['/event-types', () => <EventTypesPage />],
+  ['/notices', () => <NoticesPage />],
   ['/tenants', () => <TenantsPage />],
   ['/keys', () => <ApiKeysPage />],
   ['/audit', () => <AuditLogPage />],
+  ['/storage', () => <StoragePage />],
   ['/inbox', () => <InboxesPage />],
   ['/inbox/:token', ({ token }) => <InboxPage token={token!} />],
   ['/start', () => <GuidedStartPage />],

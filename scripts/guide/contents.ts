@@ -22,7 +22,7 @@ const CHAPTERS: readonly Chapter[] = [
   { title: 'Deliver', files: docs('signatures', 'filters', 'endpoint-auth', 'challenges') },
   {
     title: 'Observe',
-    files: docs('live-tail', 'statistics', 'metrics', 'tracing', 'operational-events', 'audit'),
+    files: docs('live-tail', 'statistics', 'metrics', 'tracing', 'operational-events', 'notices', 'audit'),
   },
   {
     title: 'Operate',
@@ -32,6 +32,8 @@ const CHAPTERS: readonly Chapter[] = [
       'runbook',
       'retention',
       'operate/sizing',
+      'capacity',
+      'scale-out',
       'operate/upgrade',
       'operate/restarts',
       'operate/backup',
@@ -46,7 +48,7 @@ const CHAPTERS: readonly Chapter[] = [
       'embedded-database',
     ),
   },
-  { title: 'Understand', files: docs('architecture', 'internal-settings', 'dependencies') },
+  { title: 'Understand', files: docs('architecture', 'lab', 'internal-settings', 'dependencies') },
 ];
 
 /** A page that no chapter names comes under "More", so that none is left out. Decisions come last. */

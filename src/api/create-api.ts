@@ -1,5 +1,6 @@
 /** The HTTP API: which routes exist, and what each of them needs. */
 import type { FastifyInstance, FastifyPluginAsync } from 'fastify';
+import { archiveRoutes } from './archive/routes.ts';
 import { auditRoutes } from './audit/routes.ts';
 import { consoleRoutes } from './console/routes.ts';
 import { deadLetterGroupRoutes } from './dead-letters/group-routes.ts';
@@ -29,6 +30,8 @@ import { inboxReceiver } from './inbox/receive.ts';
 import { inboxRoutes } from './inbox/routes.ts';
 import { keyRoutes } from './keys/routes.ts';
 import { metricsRoutes } from './metrics/routes.ts';
+import { confirmRoutes } from './notifiers/confirm-routes.ts';
+import { notifierRoutes } from './notifiers/routes.ts';
 import { openApiRoutes } from './openapi/routes.ts';
 import { replayRoutes } from './replay/routes.ts';
 import { rootRoutes } from './root/routes.ts';
@@ -63,6 +66,7 @@ export async function createApi(
   await server.register(consoleRoutes());
   await server.register(signInRoutes(signInContext(dependencies)));
   await server.register(guideRoutes());
+  await server.register(confirmRoutes(dependencies.manage.notifiers));
   if (inboxes !== null) await server.register(inboxReceiver(dependencies, inboxes));
   return server;
 }
@@ -109,6 +113,7 @@ function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
     await v1.register(deadLetterRoutes(manage, { pool, endpoints }));
     await v1.register(deadLetterGroupRoutes(pool));
     await v1.register(taskRoutes(manage.tasks, pool));
+    await v1.register(notifierRoutes(manage.notifiers, { pool, endpoints }));
     await v1.register(keyRoutes(manage.keys, pool, { hasInbox: inboxes !== null }));
     await v1.register(tenantRoutes(manage, pool));
     await v1.register(eventTypeRoutes(manage.eventTypes, pool));
@@ -117,6 +122,7 @@ function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
     await v1.register(schemaCheckRoutes(pool, limits, dependencies.conversions));
     await v1.register(auditRoutes(pool));
     await v1.register(storageRoutes(dependencies.readStorage, () => clock.now()));
+    await v1.register(archiveRoutes(manage.archive));
     if (inboxes !== null) await v1.register(inboxRoutes(dependencies, inboxes));
   };
 }

@@ -21,6 +21,7 @@ interface AppOptions {
    * reached.
    */
   readonly gatherMetrics?: () => Promise<Sample[] | null>;
+  readonly program?: string | undefined;
   readonly siblings?: { readonly directory: string; readonly number: number } | undefined;
 }
 
@@ -33,5 +34,5 @@ export function preloadApp(): void {
 }
 
 export async function startApp(options: AppOptions): Promise<RunningApp> {
-  return (await loadApp()).startApp(options);
+  return (await loadApp()).startApp({ ...options, program: process.argv[1] });
 }

@@ -22,7 +22,12 @@ const settingOptions = Object.fromEntries(
   ]),
 );
 /** Options of single commands, which are not settings. A command lists those that it takes. */
-const COMMAND_OPTIONS = ['scope', 'tenant', 'description', 'scopes', 'expires-at', 'allowed-ips'];
+const COMMAND_OPTIONS = [
+  ...['scope', 'tenant', 'description', 'scopes', 'expires-at', 'allowed-ips'],
+  ...['day', 'event', 'kind', 'type'],
+  ...['events-per-day', 'peak-factor', 'fan-out', 'payload', 'p50-receiver', 'failures', 'endpoints'],
+  ...['keep-days', 'cores-per-node'],
+];
 const options = {
   ...settingOptions,
   ...Object.fromEntries(COMMAND_OPTIONS.map((name) => [name, { type: 'string' as const }])),

@@ -29,7 +29,7 @@ export function explainError(thrown: unknown, context: ErrorContext = {}): Expla
 }
 
 /** Errors whose message already says what to do: a wrong schema or encryption key. */
-const HAS_FULL_MESSAGE = new Set(['SchemaError', 'SecretBoxError', 'ConfigFileError']);
+const HAS_FULL_MESSAGE = new Set(['SchemaError', 'SecretBoxError', 'ArchiveError', 'ConfigFileError']);
 
 /** Explains errors that have a `hint`, such as EmbeddedPostgresError, or a full message. */
 function explainByHint(error: unknown): string | null {

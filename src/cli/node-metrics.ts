@@ -79,7 +79,7 @@ export class NodeMetrics {
 }
 
 function send(worker: Worker, message: Message): void {
-  // The child may be ending: then nobody waits for the answer.
+  // A child that is ending has closed its channel, and does not wait for the message.
   if (worker.isConnected()) worker.send(message, () => {});
 }
 

@@ -1,6 +1,6 @@
 /**
- * How fast a crashed child is restarted. One that ran for a while is restarted at once; one that crashes at its start
- * waits 1, 2, 4 … 30 seconds. So N children never cause more than N starts per second.
+ * How fast the supervisor restarts a crashed child: at once if the child ran for a while, otherwise after 1, 2, 4 … 30
+ * seconds. So N children never cause more than N starts per second.
  */
 const MIN_BACKOFF_MS = 1000;
 const MAX_BACKOFF_MS = 30_000;

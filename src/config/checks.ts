@@ -13,6 +13,9 @@ export interface Check {
   problem(config: Config, name: (key: SettingKey) => string): string | null;
 }
 
+/** Addresses to listen on that no other machine can connect to. */
+const ANY_ADDRESS: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
+
 export const checks: readonly Check[] = [
   {
     // Two renewals must fit into one lease. Otherwise one late answer of the database stops all sending.
@@ -46,6 +49,20 @@ export const checks: readonly Check[] = [
         : `${name('processes')} is for \`posthorn serve\`: \`posthorn dev\` runs everything in one process`,
   },
   {
+    about: ['peerListen', 'processes'],
+    problem: ({ peerListen, processes }, name) =>
+      peerListen === null || peerListen.port === 0 || processes === 1
+        ? null
+        : `${name('peerListen')} must have port 0 with ${processes} processes: each takes a free port`,
+  },
+  {
+    about: ['peerListen', 'peerHost'],
+    problem: ({ peerListen, peerHost }, name) =>
+      peerListen !== null && ANY_ADDRESS.has(peerListen.host) && peerHost === null
+        ? `set ${name('peerHost')}: other nodes cannot connect to ${peerListen.host}`
+        : null,
+  },
+  {
     about: ['role'],
     problem: ({ mode, role }, name) =>
       mode === 'serve' || role === 'all'
@@ -58,6 +75,13 @@ export const checks: readonly Check[] = [
       isTenantId(operatorTenant)
         ? null
         : `${name('operatorTenant')} must be a tenant id: 1 to 128 letters, digits or any of . _ : - and start with a letter or digit`,
+  },
+  {
+    about: ['smtpUrl', 'smtpFrom'],
+    problem: ({ smtpUrl, smtpFrom }, name) =>
+      (smtpUrl === null) === (smtpFrom === null)
+        ? null
+        : `${name('smtpUrl')} and ${name('smtpFrom')} must be set together`,
   },
   {
     about: ['oidcIssuer', 'oidcClientId'],

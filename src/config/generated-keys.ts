@@ -14,7 +14,7 @@ import { exists, makePrivateDirectory, tightenMode, writeOnce } from './private-
 import { settings } from './settings.ts';
 
 export interface KeyNotices {
-  /** Called with what the user should know: a key was generated, or a file was written private. */
+  /** Called with what the user should know: a key was generated, or a key file was made private. */
   notice(message: string): void;
 }
 

@@ -20,7 +20,7 @@ export interface Setting<T> {
   readonly flag: string | null;
   readonly default: T | ((mode: Mode) => T);
   readonly about: string;
-  /** True if hardly anyone needs to change it: documented apart. */
+  /** True if hardly anyone needs to change it. Documented on a separate page. */
   readonly internal: boolean;
   readonly secrecy: Secrecy;
   /** "a whole number from 0 to 65535": completes "Allowed: …". */

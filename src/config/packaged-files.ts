@@ -1,7 +1,7 @@
 /**
- * Files that belong to the program and are not code: package.json, the migrations, the built console and guide. They lie beside the
- * code. In the single-file executable they lie inside it, and scripts/executable/packaged-files.ts takes this module's
- * place.
+ * Files that belong to the program and are not code: package.json, the migrations, the built console and guide. They are
+ * beside the code. The single-file executable contains them, and scripts/executable/packaged-files.ts replaces this module
+ * there.
  */
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';

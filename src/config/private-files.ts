@@ -45,7 +45,10 @@ async function moveIntoPlace(unfinished: string, file: string): Promise<boolean>
   }
 }
 
-/** Uses the modes of the embedded server: if Posthorn runs as root, PostgreSQL's user must be able to pass through. */
+/**
+ * Creates the directory, with the mode that the embedded server needs: if Posthorn runs as root, PostgreSQL's user must be
+ * able to enter.
+ */
 export async function makePrivateDirectory(directory: string): Promise<void> {
   const firstCreated = await mkdir(directory, { recursive: true });
   if (firstCreated === undefined) return;
@@ -55,9 +58,7 @@ export async function makePrivateDirectory(directory: string): Promise<void> {
     await chmod(dir, mode);
 }
 
-/**
- * Root may run Posthorn once on an ordinary user's data directory: that user must still be able to use it afterwards.
- */
+/** If root runs Posthorn on the data directory of another user, that user must be able to use the file afterwards. */
 async function giveToOwnerOf(directory: string, file: string): Promise<void> {
   if (!isRoot()) return;
   const owner = await stat(directory);

@@ -9,7 +9,7 @@
 import { egress, endpointLimits, keys } from './settings/access.ts';
 import { converters } from './settings/converters.ts';
 import { accepting, dispatching, ownership } from './settings/engine.ts';
-import { health, metrics, operational, stream, tracing } from './settings/observing.ts';
+import { health, metrics, notices, operational, stream, tracing } from './settings/observing.ts';
 import { relay } from './settings/relay.ts';
 import { retention } from './settings/retention.ts';
 import { log, processes, server, storage } from './settings/server.ts';
@@ -34,6 +34,7 @@ export const sections = {
   'Live tail': stream,
   Metrics: metrics,
   'Operational events': operational,
+  Notices: notices,
   Tracing: tracing,
   Relay: relay,
 };
@@ -56,6 +57,7 @@ export const settings = {
   ...health,
   ...metrics,
   ...operational,
+  ...notices,
   ...tracing,
   ...relay,
 };

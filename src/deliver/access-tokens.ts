@@ -56,7 +56,7 @@ const MARGIN_SECONDS = 30;
 
 const FIRST_PAUSE_MS = 250;
 const MAX_PAUSE_MS = 60_000;
-/** An attempt waits out a shorter pause, and fails at once otherwise: it would hold a place that others need. */
+/** An attempt waits out a shorter pause, and fails immediately otherwise: it would hold a place that others need. */
 const MAX_WAIT_MS = 2_000;
 
 /** Subtracts the margin, but at most a fifth of the lifetime. */

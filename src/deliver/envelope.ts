@@ -5,6 +5,7 @@
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { EventContent } from '../domain/event.ts';
 import { publicId, timeOfId } from '../domain/ids.ts';
+import { noticeBody } from './notice-body.ts';
 
 const CLOSING_BRACE = 0x7d;
 
@@ -35,6 +36,10 @@ export function buildMessage(
   publicUrl: string,
   headroom: number,
 ): Message {
+  if (endpoint.notifier !== null) {
+    const body = noticeBody(endpoint, event, publicUrl, null);
+    return { memory: Buffer.concat([Buffer.alloc(headroom), body]), bodyAt: headroom };
+  }
   let head = envelopeHead(endpoint, event, eventId);
   const thin = endpoint.payload === 'thin';
   head += thin ? `,"url":${JSON.stringify(linkTo(eventId, publicUrl))}` : ',"data":';

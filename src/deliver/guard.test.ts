@@ -129,13 +129,13 @@ it('with `hidesForbiddenNames` a tenant cannot tell an internal name from one th
   expect(literal.error?.class).toBe('egress_forbidden');
 });
 
-describe('a name that is another name for', () => {
+describe('a name that is an alias of a name for', () => {
   it.each([
-    ['something inside', { alias: 'db.internal', addresses: [INSIDE] }],
+    ['an internal address', { alias: 'db.internal', addresses: [INSIDE] }],
     ['the metadata service', { alias: 'metadata.google.internal', addresses: ['169.254.169.254'] }],
     ['localhost', { alias: 'localhost', addresses: ['127.0.0.2', '::1'] }],
-    ['something public and private', { alias: 'mixed.test', addresses: [PUBLIC, '10.0.0.1'] }],
-    ['something private in IPv6 only', { alias: 'v6.test', addresses: [PUBLIC, 'fd00::1'] }],
+    ['a public and a private address', { alias: 'mixed.test', addresses: [PUBLIC, '10.0.0.1'] }],
+    ['a public IPv4 and a private IPv6 address', { alias: 'v6.test', addresses: [PUBLIC, 'fd00::1'] }],
   ])('%s is refused', async (_what, answer) => {
     dns.set('alias.test', answer);
     const outcome = await attempt(deliverer(), anEndpoint(`http://alias.test:${receiver.port}/`));
@@ -144,7 +144,7 @@ describe('a name that is another name for', () => {
     expect(inside.requests).toHaveLength(0);
   });
 
-  it('something public is called', async () => {
+  it('a public address is called', async () => {
     dns.set('alias.test', { alias: 'cdn.test', addresses: [PUBLIC] });
     const outcome = await attempt(deliverer(), anEndpoint(`http://alias.test:${receiver.port}/`));
     expect(outcome.error).toBeNull();
@@ -195,7 +195,7 @@ describe('a redirect to', () => {
     receiver.answer({});
   });
 
-  it('a port that is closed is refused', async () => {
+  it('a port that the policy does not allow is refused', async () => {
     const allowedPorts = [receiver.port];
     const outcome = await followed(`http://redirecting.test:${inside.port + 1}/`, {
       egress: { ...egress, allowedPorts },
@@ -281,13 +281,13 @@ describe('a name that rebinds', () => {
   });
 });
 
-describe('a name that does not resolve', () => {
+describe('name resolution', () => {
   it.each([
-    ['no such name', 'nxdomain'],
-    ['a broken zone', 'servfail'],
-    ['no addresses', []],
-    ['a silent name server', 'silence'],
-  ] as const)('%s', async (_what, answer) => {
+    ['there is no such name', 'nxdomain'],
+    ['its zone is broken', 'servfail'],
+    ['the name has no addresses', []],
+    ['the name server is silent', 'silence'],
+  ] as const)('fails if %s', async (_what, answer) => {
     dns.set('gone.test', answer);
     const outcome = await attempt(deliverer(), anEndpoint('http://gone.test/', { timeoutMs: 20_000 }));
     expect(outcome.error?.class).toBe('dns_failed');
@@ -303,14 +303,14 @@ describe('a name that does not resolve', () => {
     expect(outcome.durationMs).toBeLessThan(10_000);
   });
 
-  it('a lookup that never ends is ended by the connect timeout', async () => {
+  it('is ended by the connect timeout if the lookup never ends', async () => {
     const endpoint = anEndpoint('http://never.test/', { timeoutMs: 20_000 });
     const outcome = await attempt(deliverer({ lookup: () => {} }), endpoint);
     expect(outcome.error?.class).toBe('dns_failed');
     expect(outcome.durationMs).toBeLessThan(10_000);
   });
 
-  it('a lookup that throws is an error like any other', async () => {
+  it('fails like any other lookup if the lookup throws', async () => {
     const lookup = (): void => {
       throw new Error('secret 10.1.2.3');
     };

@@ -92,7 +92,7 @@ const rows: Row[] = [
     early: true,
   },
   {
-    does: 'sends a thousand headers',
+    does: 'sends thousands of headers',
     how: raw(OK + Array.from({ length: 5000 }, (_, n) => `x-${n}: 1\r\n`).join('')),
     comesTo: 'response_headers_too_large',
     early: true,
@@ -135,7 +135,7 @@ const rows: Row[] = [
     early: true,
   },
   {
-    does: 'sends a length that is no number',
+    does: 'sends a negative length',
     how: raw(`${OK}content-length: -1\r\n\r\n`),
     comesTo: 'response_invalid',
     early: true,
@@ -339,7 +339,7 @@ async function judge(row: Row, { expect }: TestContext): Promise<void> {
   if (row.early) expect(outcome.durationMs).toBeLessThan(AMPLE / 2);
   else expect(outcome.durationMs).toBeGreaterThanOrEqual(DEADLINE - 2);
   if (!row.early) expect(outcome.durationMs).toBeLessThan(AMPLE);
-  // A usable connection may stay open; any other is closed at once, not when the deliverer is closed.
+  // A usable connection may stay open; any other is closed immediately, not when the deliverer is closed.
   if (row.truncated || status === null) await receiver.waitForNoSockets();
   await deliverer.close();
   await receiver.waitForNoSockets();
@@ -353,7 +353,7 @@ describe.concurrent('a receiver that', () => {
 });
 
 describe.concurrent('a body that', () => {
-  it('is a gzip bomb is stored as it came', async ({ expect }) => {
+  it('is a gzip bomb is stored without decompression', async ({ expect }) => {
     const receiver = await startReceiver();
     const deliverer = createDeliverer(options);
     const bomb = gzipSync(Buffer.alloc(8 * 1024 * 1024));
@@ -396,7 +396,7 @@ describe.concurrent('a body that', () => {
     await receiver.close();
   });
 
-  it('comes before the request was read decides all the same', async ({ expect }) => {
+  it('comes before the request was read counts as the answer', async ({ expect }) => {
     const deliverer = createDeliverer(options);
     const hasty = await listen((socket) => {
       socket.on('error', () => {});

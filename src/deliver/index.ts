@@ -18,6 +18,10 @@ export {
   redactHeaders,
   redactionOf,
 } from './headers.ts';
+export { addressOf, type ConfirmationGate, Mailer } from './mailer.ts';
+export { withoutPath } from './redacted-url.ts';
 export { createDnsLookup, createSystemLookup, type Lookup } from './resolve.ts';
+export { sendAlsoNotices } from './send-notices.ts';
 export { signMessage } from './sign.ts';
 export { signatureHeaders } from './signature-headers.ts';
+export { SmtpTransport } from './smtp.ts';

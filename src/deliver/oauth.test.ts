@@ -235,7 +235,7 @@ describe('DLV-7: without a token', () => {
     expect(JSON.stringify(outcome)).not.toContain('hunter2');
   });
 
-  it('is requested again after a failure, with longer and longer pauses', async () => {
+  it('the deliverer requests one again after a failure, with longer and longer pauses', async () => {
     tokens.answer({ status: 500 });
     const endpoint = anOAuthEndpoint();
     const fail = async () =>
@@ -257,7 +257,7 @@ describe('DLV-7: without a token', () => {
     expect((await attempt(deliverer, endpoint)).error).toBeNull();
   });
 
-  it('a receiver that rejects every token causes a request per second', async () => {
+  it('a receiver that rejects every token causes about one token request per second', async () => {
     tokens.answer(granting());
     receiver.answer({ status: 401 });
     const endpoint = anOAuthEndpoint();
@@ -285,7 +285,7 @@ describe('DLV-7: without a token', () => {
     expect(outcomes.some(({ error }) => error?.message.includes('too many requests'))).toBe(true);
   });
 
-  it('a failure is not cached for the next attempt', async () => {
+  it('the next attempt requests a token again, and can succeed', async () => {
     tokens.answer({ status: 500 });
     const endpoint = anOAuthEndpoint();
     expect((await attempt(deliverer, endpoint)).error?.class).toBe('oauth_failed');

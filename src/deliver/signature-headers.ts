@@ -38,7 +38,10 @@ export function signatureForm(setting: SignatureSetting): SignatureForm {
 export const hasOneSignature = (profile: SignatureProfile): boolean =>
   profile === 'hex' || profile === 'github';
 
-/** Both write a list of signatures that their prefixes tell apart. */
+/**
+ * Both of these profiles write a list of signatures. Receivers tell the profiles apart by the prefix of each
+ * signature.
+ */
 export const isStandard = (profile: SignatureProfile): boolean =>
   profile === 'standard' || profile === 'standard-ed25519';
 
@@ -48,8 +51,8 @@ export const isActive = ({ expiresAt }: Validity, nowMs: number): boolean =>
   expiresAt === null || expiresAt > nowMs;
 
 /**
- * The headers of a profile with room for one signature, by secret. `active` is newest first. The newest secret whose time
- * has come signs the main header, otherwise the oldest one. Null: the secret does not sign.
+ * The headers of a profile with room for one signature, by secret. `active` is newest first. The newest secret whose
+ * `mainFrom` has passed signs the main header, otherwise the oldest secret does. Null: the secret does not sign.
  */
 export function headersOfOneSignature(
   header: string,

@@ -123,7 +123,7 @@ export class Slot {
     if (!this.#dropped) this.#pools.park(this);
   }
 
-  /** Closes the connection at once. */
+  /** Closes the connection immediately. */
   drop(): void {
     if (this.#dropped) return;
     this.#dropped = true;

@@ -5,7 +5,7 @@ import { Alarms } from './alarms.ts';
 import type { Lane } from './lane.ts';
 
 /** A clock that stands still until a test moves it. */
-class HandClock implements Clock {
+class ManualClock implements Clock {
   time = 0;
   readonly timers = new Set<{ at: number; task: () => void }>();
 
@@ -32,7 +32,7 @@ class HandClock implements Clock {
 const lanes = Array.from({ length: 6 }, (_, i) => ({ id: i }) as unknown as Lane);
 
 function setUp() {
-  const clock = new HandClock();
+  const clock = new ManualClock();
   const rung: [number, Lane][] = [];
   const alarms = new Alarms(clock, (lane) => rung.push([clock.time, lane]));
   return { clock, rung, alarms };
@@ -58,7 +58,7 @@ describe('alarms', () => {
   });
 
   it('can be set from within a ring, even for a time that has passed, without a busy loop', () => {
-    const clock = new HandClock();
+    const clock = new ManualClock();
     let rings = 0;
     const alarms: Alarms = new Alarms(clock, (lane) => {
       rings += 1;

@@ -7,6 +7,7 @@ import { systemClock } from '../domain/clock.ts';
 import { shardOf } from '../domain/endpoint.ts';
 import type { EventContent } from '../domain/event.ts';
 import { CommitRouter } from './commit-router.ts';
+import { PeerLinks } from './peer-links.ts';
 import { SiblingSockets } from './sibling-sockets.ts';
 
 const ENDPOINT = '01890000-0000-7000-8000-00000000abcd';
@@ -38,7 +39,11 @@ async function start(directory: string, number: number, owns: boolean, version: 
       endpoints.version = 9;
     },
   };
-  const handOver = new SiblingSockets({ directory, number, clock: systemClock, onProblem });
+  const handOver = new PeerLinks({
+    transports: [new SiblingSockets({ directory, number, clock: systemClock, onProblem })],
+    clock: systemClock,
+    onProblem,
+  });
   const router = new CommitRouter({
     intake: {
       offer: (delivery, _event, { sentAt }) => {

@@ -4,7 +4,7 @@ import { FactsPoller } from './facts-poller.ts';
 
 const FACTS = { now: 1_800_000_000_000, endpointVersion: 7, lastSeq: 1 };
 
-test('reads the facts at once and at every interval, through failures, until it is stopped', async () => {
+test('reads the facts immediately and at every interval, through failures, until it is stopped', async () => {
   let monotonic = 0;
   const timers: (() => void)[] = [];
   const clock: Clock = {
@@ -16,12 +16,12 @@ test('reads the facts at once and at every interval, through failures, until it 
     },
   };
   const happened: unknown[] = [];
-  let isAway = false;
+  let isUnavailable = false;
   const poller = new FactsPoller({
     store: {
       readFacts: async () => {
         monotonic += 20;
-        if (isAway) throw new Error('away');
+        if (isUnavailable) throw new Error('unavailable');
         return FACTS;
       },
     },
@@ -37,9 +37,9 @@ test('reads the facts at once and at every interval, through failures, until it 
     await new Promise(setImmediate);
   };
   await poller.start();
-  isAway = true;
+  isUnavailable = true;
   await next();
-  isAway = false;
+  isUnavailable = false;
   await next();
   await poller.stop();
   expect(timers).toEqual([]);

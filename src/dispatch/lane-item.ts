@@ -9,7 +9,7 @@ export interface LaneItem {
   state: 'queued' | 'in_flight' | 'unsettled';
   /** True while this is the probe of an open circuit: the request that tests whether the receiver has recovered. */
   isProbe: boolean;
-  /** True while this attempt was requested by somebody: it may be sent before it is due and while the circuit is open. */
+  /** True while a user has requested this attempt: it may be sent before it is due and while the circuit is open. */
   isRequested?: boolean;
   /** Do not send before this time: an earlier owner may have a request of this delivery on the wire until then. */
   notBefore: number;

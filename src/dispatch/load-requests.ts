@@ -1,7 +1,7 @@
 /**
  * Lanes that wait to be loaded, each once, in three queues. Taking a batch costs the same however many lanes wait.
  *
- *   urgent       a lane that could send at once and has nothing in memory
+ *   urgent       a lane that could send immediately and has nothing in memory
  *   normal       a lane that loads more before it runs out
  *   background   sweeps and full loads
  */

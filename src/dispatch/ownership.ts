@@ -2,8 +2,8 @@
  * Which shards this worker owns, and whether its lease on them is valid right now.
  *
  *   register ──▶ renew the lease every heartbeat ──▶ take free shards up to our share, give up the surplus
- *                  │ no answer in time       the lease expires by itself: nothing is sent
- *                  │ session lost            the lease ends at once; connect and renew again
+ *                  │ no answer in time       the lease expires, and nothing is sent
+ *                  │ session lost            the lease ends immediately; connect and renew again
  *                  ├ declared dead           all shards are lost; register again under a new id
  *                  └ store replaced          give up all shards; register again under a new id
  *
@@ -31,7 +31,7 @@ export interface OwnershipListener {
   onShardsSurplus?(shards: readonly number[]): void;
   /** After each renewal. `roundTripMs`: how long the answer took. */
   onFacts?(facts: StoreFacts, roundTripMs: number): void;
-  /** The store has gone back to an earlier state. This worker gives up its shards and takes them anew. */
+  /** The store was set back to an earlier state. This worker gives up its shards and takes them again. */
   onRewound?(): void;
   onDeadWorkersRemoved?(workers: readonly string[], shards: number): void;
 }
@@ -134,7 +134,7 @@ export class Ownership implements Service {
     this.#session = null;
     this.#leaseExpiresAt = Number.NEGATIVE_INFINITY;
     if (session === null) return;
-    // Best effort: if the store is away, the other workers notice that renewals have stopped.
+    // Best effort: if the store is unavailable, the other workers notice that renewals have stopped.
     await session.unregister(this.#workerId).catch(() => {});
     session.close();
   }
@@ -273,7 +273,10 @@ export class Ownership implements Service {
     for (const listener of this.#listeners) listener.onShardsLost?.(shards);
   }
 
-  /** Gives up all shards and the worker's id. The store may know neither of them, or others. */
+  /**
+   * Gives up all shards and the worker's id. A replaced store may not know this worker, or may list other shards for
+   * it.
+   */
   async #leave(): Promise<void> {
     this.#isStoreReplaced = false;
     // Best effort: otherwise the store notices that renewals have stopped.

@@ -23,7 +23,7 @@ export interface PayloadsOptions {
 const BATCH_EVENTS = 200;
 const CACHE_BYTES = 8 * 1024 * 1024;
 const EVENT_OVERHEAD_BYTES = 200;
-/** More than a lane can still hold in memory when an expunge is announced. */
+/** How many expunged ids are kept: more than a lane can still hold in memory when an expunge is announced. */
 const MAX_EXPUNGED = 10_000;
 
 export class Payloads {

@@ -68,7 +68,7 @@ export class QueueDepthCounter {
         if (fresh < FIRST_PASS_ROWS && retries < FIRST_PASS_ROWS) this.#largeLanes.delete(endpointId);
         else this.#largeLanes.add(endpointId);
         const before = this.#counts.get(endpointId);
-        this.#remember({
+        this.#recordCount({
           ...count,
           fresh: fresh < FIRST_PASS_ROWS ? fresh : Math.max(FIRST_PASS_ROWS, before?.fresh ?? 0),
           retries: retries < FIRST_PASS_ROWS ? retries : Math.max(FIRST_PASS_ROWS, before?.retries ?? 0),
@@ -83,14 +83,14 @@ export class QueueDepthCounter {
       if (rows >= ROWS_PER_ROUND) return;
       for (const count of await this.#queue.countWaiting([id], MAX_ROWS)) {
         rows += count.fresh + count.retries;
-        this.#remember(count);
+        this.#recordCount(count);
       }
       this.#largeLanes.delete(id);
       this.#largeLanes.add(id);
     }
   }
 
-  #remember(count: WaitingCount): void {
+  #recordCount(count: WaitingCount): void {
     this.#counts.delete(count.endpointId);
     this.#counts.set(count.endpointId, count);
   }

@@ -3,8 +3,8 @@ import { ReadProgress } from './read-progress.ts';
 
 const FOR_EVER = Number.POSITIVE_INFINITY;
 
-/** A progress after everything was progress. */
-function complete(): ReadProgress {
+/** The progress of a lane that has read everything. */
+function completeProgress(): ReadProgress {
   const progress = new ReadProgress();
   progress.begin();
   progress.recordFresh(7, true);
@@ -15,11 +15,11 @@ function complete(): ReadProgress {
 
 describe('the read progress of a lane', () => {
   it('is complete after a read that reached the end', () => {
-    expect(complete().isComplete).toBe(true);
+    expect(completeProgress().isComplete).toBe(true);
   });
 
   it('ends where the last read stopped, even if an earlier read reached further', () => {
-    const progress = complete();
+    const progress = completeProgress();
     progress.begin();
     // 500 were replayed, all due at 100; a page is 200.
     progress.recordRetries(98, 100, false);
@@ -45,7 +45,7 @@ describe('the read progress of a lane', () => {
   });
 
   it('does not advance past deliveries that were left below the start of the read', () => {
-    const progress = complete();
+    const progress = completeProgress();
     progress.leaveRetryInStore(20);
     progress.begin();
     progress.recordRetries(60, 90, true);
@@ -53,7 +53,7 @@ describe('the read progress of a lane', () => {
   });
 
   it('starts over after a reset, and marks a running read as stale', () => {
-    const progress = complete();
+    const progress = completeProgress();
     progress.begin();
     progress.reset();
     expect(progress).toMatchObject({ hasMoreFresh: true, freshCursor: 0, retryHorizon: 0, isStale: true });
@@ -62,7 +62,7 @@ describe('the read progress of a lane', () => {
     expect(progress.isStale).toBe(false);
   });
 
-  it('remembers removed deliveries until the read ends', () => {
+  it('keeps the ids of removed deliveries until the read ends', () => {
     const progress = new ReadProgress();
     const id = '01a1dedd-a7a9-7231-bae0-c2d8b4f60000' as never;
     progress.recordRemoved(id);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { RecentIds } from './recent-ids.ts';
 
-test('remembers ids for at least the given time and forgets them later', () => {
+test('keeps ids for at least the given time and drops them later', () => {
   let now = 0;
   const ids = new RecentIds({ now: () => now, monotonic: () => now, after: () => () => {} }, 1000);
   ids.add('a');

@@ -1,7 +1,7 @@
 import type { Clock } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';
 
-/** Remembers ids for at least `forMs` and less than twice as long. */
+/** Keeps ids for at least `forMs` and less than twice as long. */
 export class RecentIds {
   readonly #clock: Clock;
   readonly #forMs: number;

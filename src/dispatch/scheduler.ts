@@ -166,7 +166,7 @@ export class Scheduler {
     this.consider(lane);
   }
 
-  /** A lane that has not answered yet may be slow: until it answers, it gets what slow lanes get. */
+  /** An endpoint that has not answered yet may be slow: until it answers, its lane is treated as slow. */
   #showsTrouble(lane: Lane, now: number): boolean {
     return lane.failingSince !== null || !lane.responseTimes.isKnownToBeFast(now);
   }

@@ -8,6 +8,7 @@ import { eventually } from '../../test/support/eventually.ts';
 import { systemClock } from '../domain/clock.ts';
 import type { EventContent } from '../domain/event.ts';
 import type { CommittedDelivery } from '../ports/hand-over.ts';
+import { PeerLinks } from './peer-links.ts';
 import { SiblingSockets } from './sibling-sockets.ts';
 
 const COMMIT = { sentAt: 1_700_000_000_123, endpointVersion: 7 };
@@ -22,11 +23,12 @@ async function start(directory: string, number: number, shards: number[]) {
   const time = { ahead: 0 };
   const received: CommittedDelivery[] = [];
   const problems: string[] = [];
-  const siblings = new SiblingSockets({
-    directory,
-    number,
-    clock: { ...systemClock, monotonic: () => systemClock.monotonic() + time.ahead },
-    onProblem: (what) => problems.push(what),
+  const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + time.ahead };
+  const onProblem = (what: string) => problems.push(what);
+  const siblings = new PeerLinks({
+    transports: [new SiblingSockets({ directory, number, clock, onProblem })],
+    clock,
+    onProblem,
   });
   siblings.onReceived((deliveries, commit) => {
     expect(commit).toEqual(COMMIT);
@@ -146,7 +148,7 @@ test('closes a connection that sends invalid bytes, and removes the socket file 
   stranger.resume();
   await ended;
   await eventually('the invalid bytes were reported', () => first.problems.length === 1);
-  expect(first.problems).toEqual(['read a message of a sibling process']);
+  expect(first.problems).toEqual(['read a message of another process']);
   const second = await start(directory, 2, []);
   await eventually('other processes are not affected', () =>
     second.siblings.offer(deliveryOf(1), event(1), COMMIT),

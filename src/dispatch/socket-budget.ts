@@ -27,7 +27,7 @@ export class SocketBudget {
     return this.total < this.#max && this.inFlight[kind] < this.#maxOf[kind];
   }
 
-  /** True if only lanes without signs of trouble may get a socket. Fresh deliveries can use half of what is left. */
+  /** True if only lanes without signs of trouble may get a socket. Fresh deliveries can use half of the rest. */
   get isNearlyFull(): boolean {
     return this.total >= this.#max * 0.8;
   }

@@ -1,6 +1,6 @@
 /**
- * Records the start of a request before it is sent, for requests that must not be sent twice at once: FIFO heads, probes,
- * suspected poison. Starts that arrive together share a commit.
+ * Records the start of a request before it is sent, for requests that must not be sent twice at the same time: FIFO
+ * heads, probes, suspected poison. Starts that arrive together share a commit.
  */
 import { Batcher } from '../domain/batcher.ts';
 import type { Uuid } from '../domain/ids.ts';

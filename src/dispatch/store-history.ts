@@ -1,9 +1,9 @@
 /**
- * Notices that the store's past is another one than this process has seen: it was restored to an earlier time, or a
- * standby took the place of its primary. What the process holds in memory may then never have happened.
+ * Detects that the store has another history than the one that this process has seen: it was restored to an earlier
+ * time, or a standby took the place of its primary. The store may then lack what this process holds in memory.
  *
  *   version of the endpoints unknown to the store    certain, found at the next refresh, also after an import of a dump
- *   a worker finds its row older than it left it     certain; a crash of the database can do that to an idle moment too
+ *   the store lacks the last renewal of a worker     certain; a crash of the database can also lose only renewals
  *   another timeline after a reconnect               a failover or recovery; whether something was lost is not known
  */
 import type { Clock } from '../domain/clock.ts';
@@ -11,7 +11,8 @@ import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { OwnershipStore } from '../ports/ownership-store.ts';
 
 /**
- * `restored`: endpoints that this process knew are gone. `rewound`: so is something else. `failover`: the timeline changed.
+ * `restored`: the store lacks changes of endpoints that this process has read. `rewound`: the store lacks a renewal
+ * that a worker had recorded. `failover`: the timeline changed.
  */
 export type HistoryChange = 'restored' | 'rewound' | 'failover';
 
@@ -54,7 +55,7 @@ export class StoreHistory {
     }
   }
 
-  /** A worker found its row in the store older than it left it. */
+  /** Call this when a worker found its row in the store older than its last renewal. */
   reportRewound(): void {
     this.#options.onChanged('rewound');
   }

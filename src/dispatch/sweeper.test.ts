@@ -61,7 +61,7 @@ function newSweeper(laneCount: number, recent: () => readonly Uuid[] = () => [])
   };
 }
 
-test('a worker with few lanes reads all of them in every sweep, and each completely now and then', async () => {
+test('a worker with few lanes reads all of them in every sweep, and fully loads each of them in one of 60', async () => {
   const { sweep } = newSweeper(8);
   const full = new Set<Lane>();
   for (let n = 0; n < 60; n += 1) {

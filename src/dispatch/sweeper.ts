@@ -32,7 +32,10 @@ export interface SweeperOptions {
 
 /** Five round trips. Not tuned by a measurement. */
 const LANES_PER_SWEEP = 1_000;
-/** If every sweep reads all lanes, it loads everything only in every 60th: that steps over all rows settled lately. */
+/**
+ * A full load steps over all recently settled rows. So a worker whose sweeps read every lane fully loads each lane
+ * only in every 60th sweep.
+ */
 const ROUNDS_PER_FULL_LOAD = 60;
 /** Longer than it takes from the id of an event to its commit, repeated tries included. */
 const RECENT_MS = 30_000;
@@ -41,7 +44,7 @@ export class Sweeper implements Service {
   readonly #options: SweeperOptions;
   readonly #lanesPerSweep: number;
   #cancelTimer: (() => void) | null = null;
-  /** Where the next sweep goes on. Null: at the beginning. */
+  /** Where the next sweep continues. Null: at the beginning. */
   #position: Iterator<Lane> | null = null;
   /** How often all lanes were read. */
   #rounds = 0;
@@ -120,7 +123,8 @@ export class Sweeper implements Service {
     // Not all lanes in the same round: while an old transaction is open, a full load steps over all settled rows.
     const isFullLoad = (this.#rounds + lane.shard) % (hasManyLanes ? 4 : ROUNDS_PER_FULL_LOAD) === 0;
     if (!lane.endpoint.enabled || lane.endpoint.deleted) {
-      // An event that was accepted just before the endpoint was disabled may have been committed after it was skipped.
+      // An event that was matched just before the endpoint was disabled may have been committed after the janitor
+      // skipped the others.
       if (isFullLoad) laneKeeper.reconcileLane(lane);
       return;
     }

@@ -2,16 +2,18 @@ import { BlockList, isIP } from 'node:net';
 
 export const ADDRESS_RANGE_RULE = 'must be an IP address or a CIDR range such as "203.0.113.0/24"';
 
-const WHOLE = /^\d{1,3}$/;
+const PREFIX_LENGTH = /^\d{1,3}$/;
 
-/** Returns a range as `address/prefix`, or null if it is none. A plain address is a range of one address. */
+/**
+ * Returns a range as `address/prefix`, or null if `given` is not a range. A plain address is a range of one address.
+ */
 export function readAddressRange(given: string): string | null {
   const [address = '', prefix, ...more] = given.split('/');
   const family = isIP(address);
   if (family === 0 || more.length > 0 || address.includes('%')) return null;
   const widest = family === 4 ? 32 : 128;
   if (prefix === undefined) return `${address}/${widest}`;
-  return WHOLE.test(prefix) && Number(prefix) <= widest ? `${address}/${Number(prefix)}` : null;
+  return PREFIX_LENGTH.test(prefix) && Number(prefix) <= widest ? `${address}/${Number(prefix)}` : null;
 }
 
 /** Returns a function that says whether an address is in one of the ranges, which are `address/prefix`. */

@@ -1,13 +1,24 @@
 /**
- * Group commit without timers: a batch is what was added while the previous batch was being written. An idle system adds
- * no latency, and a busy one shares each commit among hundreds of items.
+ * Group commit: a batch is what was added while the previous batch was being written. An idle system adds no latency, and
+ * a busy one shares each commit among hundreds of items. Items that nobody waits for may wait for others to share a batch
+ * with (`linger`).
  */
+import type { Clock } from './clock.ts';
+
 export interface BatcherOptions<T> {
   readonly maxItems: number;
   readonly maxBytes: number;
   readonly bytesOf: (item: T) => number;
   /** Writes one batch and passes each item its result. Must not reject. */
   readonly write: (items: T[]) => Promise<void>;
+  /** Items for which `canWait` is true wait up to `ms` for company. Any other item ends the wait. */
+  readonly linger?:
+    | {
+        readonly ms: number;
+        readonly clock: Pick<Clock, 'after'>;
+        canWait(item: T): boolean;
+      }
+    | undefined;
   /** Called after each batch: number of items, how long the first of them waited, how long writing took. */
   readonly onWritten?: ((items: number, waitedMs: number, tookMs: number) => void) | undefined;
 }
@@ -19,6 +30,9 @@ export class Batcher<T> {
   #waitingSince = 0;
   #isWriting = false;
   #isScheduled = false;
+  /** False while all waiting items linger. */
+  #isDue = false;
+  #cancelLinger: (() => void) | null = null;
   #idleWaiters: (() => void)[] = [];
 
   constructor(options: BatcherOptions<T>) {
@@ -36,13 +50,31 @@ export class Batcher<T> {
   add(item: T): void {
     if (this.#waiting.push(item) === 1) this.#waitingSince = performance.now();
     this.#waitingBytes += this.#options.bytesOf(item);
-    this.#schedule();
+    if (this.#isDue || !this.#canLinger(item)) this.#writeSoon();
+    else
+      this.#cancelLinger ??= this.#options.linger!.clock.after(this.#options.linger!.ms, () =>
+        this.#writeSoon(),
+      );
   }
 
   /** Resolves when no item waits and none is being written. */
   async waitUntilIdle(): Promise<void> {
     if (!this.#isWriting && this.#waiting.length === 0) return;
+    if (this.#waiting.length > 0) this.#writeSoon();
     await new Promise<void>((resolve) => this.#idleWaiters.push(resolve));
+  }
+
+  #canLinger(item: T): boolean {
+    const { linger, maxItems, maxBytes } = this.#options;
+    if (linger === undefined || linger.ms === 0 || this.#idleWaiters.length > 0) return false;
+    return this.#waiting.length < maxItems && this.#waitingBytes < maxBytes && linger.canWait(item);
+  }
+
+  #writeSoon(): void {
+    this.#isDue = true;
+    this.#cancelLinger?.();
+    this.#cancelLinger = null;
+    this.#schedule();
   }
 
   #schedule(): void {
@@ -60,12 +92,13 @@ export class Batcher<T> {
     const waitedMs = startedAt - this.#waitingSince;
     const batch = this.#takeBatch();
     if (batch.length === 0) return;
+    this.#isDue = this.#waiting.length > 0;
     this.#isWriting = true;
     void this.#options.write(batch).then(() => {
       this.#options.onWritten?.(batch.length, waitedMs, performance.now() - startedAt);
       this.#isWriting = false;
-      if (this.#waiting.length > 0) this.#schedule();
-      else for (const resolve of this.#idleWaiters.splice(0)) resolve();
+      if (this.#isDue) this.#schedule();
+      else if (this.#waiting.length === 0) for (const resolve of this.#idleWaiters.splice(0)) resolve();
     });
   }
 

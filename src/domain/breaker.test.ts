@@ -2,12 +2,33 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Breaker, type BreakerSettings, CLOSED_BREAKER, DEFAULT_BREAKER, type Signal } from './breaker.ts';
 
+/** Fewer failures than by default, so that tests are short. */
+const SETTINGS: BreakerSettings = { ...DEFAULT_BREAKER, consecutive: 5, failureRate: 0.5 };
+
 const failTimes = (breaker: Breaker, times: number, now = 0): boolean[] =>
   Array.from({ length: times }, () => breaker.recordSignal('failure', now, false));
 
 describe('HLT-1: the circuit breaker', () => {
-  it('opens on the fifth failure in a row', () => {
+  it('opens by default on the twentieth failure in a row, and not before', () => {
     const breaker = new Breaker(DEFAULT_BREAKER);
+    expect(failTimes(breaker, 19)).not.toContain(true);
+    expect(failTimes(breaker, 1)).toEqual([true]);
+  });
+
+  it('opens by default when 80 % of at least twenty requests fail, and not when half of them do', () => {
+    const fail = (share: number): boolean => {
+      const breaker = new Breaker(DEFAULT_BREAKER);
+      for (let i = 1; i <= 100; i += 1)
+        breaker.recordSignal(i % 10 < share * 10 ? 'failure' : 'success', i * 1000, false);
+      return !breaker.allowsTraffic;
+    };
+    expect(fail(0.5)).toBe(false);
+    expect(fail(0.7)).toBe(false);
+    expect(fail(0.9)).toBe(true);
+  });
+
+  it('opens on the fifth failure in a row', () => {
+    const breaker = new Breaker(SETTINGS);
     expect(failTimes(breaker, 5, 1000)).toEqual([false, false, false, false, true]);
     expect(breaker.record).toEqual({
       circuit: 'open',
@@ -20,7 +41,7 @@ describe('HLT-1: the circuit breaker', () => {
   });
 
   it('restarts the count after a success, but not after a 4xx', () => {
-    const breaker = new Breaker(DEFAULT_BREAKER);
+    const breaker = new Breaker(SETTINGS);
     failTimes(breaker, 4);
     breaker.recordSignal('success', 0, false);
     failTimes(breaker, 4);
@@ -30,7 +51,7 @@ describe('HLT-1: the circuit breaker', () => {
   });
 
   it('opens when half of twenty requests fail within ten minutes, but not half of nineteen', () => {
-    const breaker = new Breaker(DEFAULT_BREAKER);
+    const breaker = new Breaker(SETTINGS);
     for (let i = 0; i < 19; i += 1) {
       expect(breaker.recordSignal(i % 2 === 0 ? 'failure' : 'success', i * 1000, false)).toBe(false);
     }
@@ -39,7 +60,7 @@ describe('HLT-1: the circuit breaker', () => {
   });
 
   it('ignores outcomes that are older than its window', () => {
-    const breaker = new Breaker(DEFAULT_BREAKER);
+    const breaker = new Breaker(SETTINGS);
     for (let i = 0; i < 19; i += 1) breaker.recordSignal(i % 2 === 0 ? 'failure' : 'success', 0, false);
     expect(breaker.recordSignal('success', 700_000, false)).toBe(false);
     expect(breaker.recordSignal('failure', 700_000, false)).toBe(false);
@@ -47,7 +68,7 @@ describe('HLT-1: the circuit breaker', () => {
   });
 
   it('doubles its cooldown up to the maximum, and starts again once closed', () => {
-    const breaker = new Breaker({ ...DEFAULT_BREAKER, cooldownSeconds: 300 });
+    const breaker = new Breaker({ ...SETTINGS, cooldownSeconds: 300 });
     failTimes(breaker, 5);
     const minutes: number[] = [];
     let now = 0;
@@ -67,7 +88,7 @@ describe('HLT-1: the circuit breaker', () => {
   });
 
   it('ignores outcomes of requests that were in flight when it opened', () => {
-    const breaker = new Breaker(DEFAULT_BREAKER);
+    const breaker = new Breaker(SETTINGS);
     failTimes(breaker, 5);
     const { record } = breaker;
     for (const signal of ['success', 'failure', 'neutral'] as const)
@@ -76,7 +97,7 @@ describe('HLT-1: the circuit breaker', () => {
   });
 
   it('closes on any answer to a probe that is not a failure', () => {
-    const breaker = new Breaker(DEFAULT_BREAKER);
+    const breaker = new Breaker(SETTINGS);
     failTimes(breaker, 5);
     breaker.startProbe(400_000);
     expect(breaker.recordSignal('neutral', 300_000, true)).toBe(true);
@@ -84,7 +105,7 @@ describe('HLT-1: the circuit breaker', () => {
   });
 
   it('allows another probe when one was abandoned, or when its deadline has passed', () => {
-    const breaker = new Breaker(DEFAULT_BREAKER);
+    const breaker = new Breaker(SETTINGS);
     failTimes(breaker, 5);
     breaker.startProbe(316_000);
     expect(breaker.probeAt).toBe(316_000);
@@ -101,11 +122,11 @@ describe('HLT-1: the circuit breaker', () => {
   });
 
   it('survives a restart', () => {
-    const breaker = new Breaker(DEFAULT_BREAKER);
+    const breaker = new Breaker(SETTINGS);
     failTimes(breaker, 4);
-    const restarted = new Breaker(DEFAULT_BREAKER, breaker.record);
+    const restarted = new Breaker(SETTINGS, breaker.record);
     expect(failTimes(restarted, 1)).toEqual([true]);
-    const again = new Breaker(DEFAULT_BREAKER, restarted.record);
+    const again = new Breaker(SETTINGS, restarted.record);
     expect(again.allowsTraffic).toBe(false);
     expect(again.probeAt).toBe(restarted.probeAt);
   });
@@ -114,7 +135,7 @@ describe('HLT-1: the circuit breaker', () => {
 it.each([0.0005, 0.001, 1.005, 0.0019])(
   'a cooldown of %d s is stored in whole milliseconds',
   (cooldownSeconds) => {
-    const breaker = new Breaker({ ...DEFAULT_BREAKER, consecutive: 1, cooldownSeconds });
+    const breaker = new Breaker({ ...SETTINGS, consecutive: 1, cooldownSeconds });
     breaker.recordSignal('failure', 1_000, false);
     expect(breaker.record.circuit).toBe('open');
     expect(breaker.record.cooldownMs).toBe(Math.max(1, Math.round(cooldownSeconds * 1000)));

@@ -1,17 +1,17 @@
 /**
  * The circuit breaker of one endpoint: a state machine without I/O and without a clock.
  *
- *            5 in a row, or half of 20 in 10 min
+ *    20 failures in a row, or 80 % of ≥ 20 in 10 min
  *   closed ───────────────────────────────────────▶ open ◀──────────┐
  *     ▲                                              │ cooldown over │ probe failed: cooldown doubles
  *     │                                              ▼               │
  *     └──────────── probe succeeded ───────────── half_open ─────────┘
  *
  * While the circuit is open, nothing is sent and attempts are not counted. In half_open one delivery is the probe: the
- * oldest that is due. A probe without an outcome (its worker died) ends at its deadline. Somebody can also request a probe
- * while the circuit is open: its success closes the circuit, its failure changes nothing.
- * 5xx, timeouts and transport errors are failures. 4xx and 429 show that the receiver works: while the circuit is closed
- * they do not count, and as the answer to a probe they close it.
+ * oldest that is due. A probe without an outcome (its worker died) ends at its deadline. A user can also request a
+ * probe while the circuit is open: its success closes the circuit, its failure changes nothing. 5xx, timeouts and
+ * transport errors are failures. 4xx and 429 show that the receiver works: while the circuit is closed they do not
+ * count, and as the answer to a probe they close it.
  */
 export interface BreakerSettings {
   readonly consecutive: number;
@@ -22,10 +22,14 @@ export interface BreakerSettings {
   readonly maxCooldownSeconds: number;
 }
 
-/** Measured in docs/adr/0018-breaker-cooldown.md: with a cooldown of five minutes, a flaky endpoint was open most of the time. */
+/**
+ * Measured: with a cooldown of five minutes, a flaky endpoint was open most of the time (docs/adr/0018-breaker-cooldown.md).
+ * With five failures in a row or half of 20, an endpoint that fails half of its requests got almost nothing
+ * (docs/adr/0020-breaker-thresholds.md).
+ */
 export const DEFAULT_BREAKER: BreakerSettings = {
-  consecutive: 5,
-  failureRate: 0.5,
+  consecutive: 20,
+  failureRate: 0.8,
   minRequests: 20,
   windowSeconds: 600,
   cooldownSeconds: 30,
@@ -102,7 +106,7 @@ export class Breaker {
 
   /**
    * Records what an attempt says about the endpoint. Returns true if the record must be stored because the circuit
-   * changed. A failed probe that somebody requested leaves the cooldown as it was.
+   * changed. A failed probe that a user requested leaves the cooldown as it was.
    */
   recordSignal(signal: Signal, now: number, wasProbe: boolean, wasRequested = false): boolean {
     const settings = this.#settings;
@@ -138,7 +142,7 @@ export class Breaker {
   }
 
   #openRecord(now: number, exactMs: number, before: BreakerRecord): BreakerRecord {
-    // It is stored as an integer: 1.005 s × 1000 is 1004.9999999999999.
+    // The column is an integer, but 1.005 s × 1000 is 1004.9999999999999.
     const cooldownMs = Math.max(1, Math.round(exactMs));
     return {
       circuit: 'open',

@@ -57,7 +57,7 @@ describe("the estimate of the database's clock", () => {
     expect(Math.abs(errorMs())).toBeLessThanOrEqual(1);
   });
 
-  test('follows a small correction at once', () => {
+  test('follows a small correction immediately', () => {
     const { ahead, errorMs, run, jumps } = createClock();
     run(300);
     ahead.database = -1_500;
@@ -82,17 +82,20 @@ describe("the estimate of the database's clock", () => {
     },
   );
 
-  test.each([40, -40])("refuses a glitch of the database's clock of 11 seconds by %d days", (days) => {
-    const { ahead, errorMs, run, jumps } = createClock();
-    run(3_000);
-    ahead.database = days * DAY_MS;
-    run(11_000);
-    expect(Math.abs(errorMs())).toBeLessThanOrEqual(1);
-    ahead.database = 0;
-    run(60_000);
-    expect(Math.abs(errorMs())).toBeLessThanOrEqual(1);
-    expect(jumps).toEqual([{ clock: 'database', jumpMs: days * DAY_MS }]);
-  });
+  test.each([40, -40])(
+    "ignores the database's clock if it is wrong by %d days for only 11 seconds",
+    (days) => {
+      const { ahead, errorMs, run, jumps } = createClock();
+      run(3_000);
+      ahead.database = days * DAY_MS;
+      run(11_000);
+      expect(Math.abs(errorMs())).toBeLessThanOrEqual(1);
+      ahead.database = 0;
+      run(60_000);
+      expect(Math.abs(errorMs())).toBeLessThanOrEqual(1);
+      expect(jumps).toEqual([{ clock: 'database', jumpMs: days * DAY_MS }]);
+    },
+  );
 
   test.each([40, -40])(
     "follows the database's clock by %d days when renewals confirm it for 15 seconds",

@@ -8,7 +8,7 @@ export interface Clock {
   after(delayMs: number, task: () => void): () => void;
 }
 
-/** Node's timers overflow past 24.8 days and would fire at once. */
+/** Node's timers overflow past 24.8 days and would fire immediately. */
 export const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
@@ -21,7 +21,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** Differences from the database's clock up to this one may come from the network. */
+/** The network can cause differences from the database's clock of up to this. */
 const MAX_NOISE_MS = 100;
 /** The time of an answer is uncertain by half of its round trip. */
 const MAX_ROUND_TRIP_MS = 2 * MAX_NOISE_MS;
@@ -86,7 +86,7 @@ export class DatabaseClock implements Clock {
 
   #set(databaseNow: number): void {
     const machineNow = this.#base.now();
-    // Processes of one machine agree exactly if its clock is good enough for all of them.
+    // Prefer the machine's clock if it is close enough: then all processes of the machine agree exactly.
     const now = Math.abs(databaseNow - machineNow) > MAX_NOISE_MS ? databaseNow : machineNow;
     this.#offsetMs = now - this.#base.monotonic();
     this.#machineBehindMs = now - machineNow;

@@ -44,8 +44,16 @@ describe('RTY-1: the verdict on an answer', () => {
     }
   });
 
-  it.each(Object.keys(errorClasses) as ErrorClass[])('is a retry without an answer (%s)', (kind) => {
+  const retried = (Object.keys(errorClasses) as ErrorClass[]).filter((kind) => kind !== 'mail_rejected');
+  it.each(retried)('is a retry without an answer (%s)', (kind) => {
     expect(decide(failure(kind), fresh, policy, context)).toEqual({ kind: 'retry', dueAt: NOW + 30_000 });
+  });
+
+  it('is a dead letter if the mail server refuses a message for good, which says nothing against the server', () => {
+    const refused = failure('mail_rejected');
+    const dead = { kind: 'dead', reason: 'rejected', disableEndpoint: false };
+    expect(decide(refused, fresh, policy, context)).toEqual(dead);
+    expect(signalOf(refused)).toBe('neutral');
   });
 
   it('DLV-7: is a retry after a rejected access token, whatever the rules of the endpoint say about 401', () => {

@@ -4,6 +4,7 @@
  *   2xx                                  delivered
  *   410                                  dead (gone), and the endpoint is disabled
  *   access token rejected                retry with a new token
+ *   mail refused for good                dead (rejected)
  *   permanent by the endpoint's rules    dead (rejected)
  *   anything else                        retry, unless
  *     this was the last attempt          dead (exhausted)
@@ -34,6 +35,8 @@ export function decide(
   if (status !== null && isSuccess(status)) return { kind: 'delivered' };
   if (status === GONE && !policy.transient.includes(GONE))
     return { kind: 'dead', reason: 'gone', disableEndpoint: true };
+  if (outcome.error?.class === 'mail_rejected')
+    return { kind: 'dead', reason: 'rejected', disableEndpoint: false };
   const isTokenRejected = outcome.error?.class === 'oauth_rejected';
   if (status !== null && !isTokenRejected && !isTransientStatus(policy, status)) {
     return { kind: 'dead', reason: 'rejected', disableEndpoint: false };
@@ -61,6 +64,7 @@ export function isSuccess(status: number): boolean {
 export function signalOf(outcome: AttemptOutcome): Signal {
   const errorClass = outcome.error?.class;
   if (errorClass === 'internal' || errorClass === 'conversion_failed') return 'none';
+  if (errorClass === 'mail_rejected') return 'neutral';
   const status = outcome.statusCode;
   if (status === null) return 'failure';
   if (isSuccess(status)) return 'success';

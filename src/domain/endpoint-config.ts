@@ -6,6 +6,7 @@ import { type BreakerSettings, DEFAULT_BREAKER } from './breaker.ts';
 import type { Challenge, DisabledReason, Endpoint, EndpointSecret } from './endpoint.ts';
 import { type AuthConfig, resolveAuth, resolveCertificate, type TlsConfig } from './endpoint-auth.ts';
 import type { Uuid } from './ids.ts';
+import type { NotifierConfig } from './notices.ts';
 import {
   DEFAULT_MAX_AGE_SECONDS,
   DEFAULT_PERMANENT,
@@ -74,6 +75,8 @@ export interface EndpointConfig {
   follow_redirects?: number;
   challenge?: Challenge;
   operator?: boolean;
+  /** Of a notifier. The API does not show it as an endpoint. */
+  notifier?: NotifierConfig;
 }
 
 export const DEFAULT_TIMEOUT_MS = 15_000;
@@ -178,6 +181,7 @@ export function resolveEndpoint(record: EndpointRecord, secrets: readonly Endpoi
     ordering: config.ordering ?? 'none',
     fifoOnDead: config.fifo_on_dead ?? 'skip',
     followRedirects: config.follow_redirects ?? 0,
+    notifier: config.notifier ?? null,
     secrets,
   };
 }

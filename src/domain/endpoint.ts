@@ -1,6 +1,7 @@
 import type { BreakerSettings } from './breaker.ts';
 import type { ClientCertificate, EndpointAuth } from './endpoint-auth.ts';
 import type { Uuid } from './ids.ts';
+import type { NotifierConfig } from './notices.ts';
 import type { RetryPolicy } from './retry.ts';
 
 export const SHARDS = 256;
@@ -68,6 +69,8 @@ export interface Endpoint {
   readonly ordering: 'none' | 'fifo';
   readonly fifoOnDead: 'skip' | 'block';
   readonly followRedirects: number;
+  /** Set if this is a notifier, which gets notices only. Its URL is `mailto:…` if it sends e-mail. */
+  readonly notifier: NotifierConfig | null;
   /** Active signing secrets (`whsec_…`), newest first. */
   readonly secrets: readonly EndpointSecret[];
 }

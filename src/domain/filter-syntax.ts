@@ -28,7 +28,7 @@ export function parseFilter(json: unknown): ParsedFilter {
   const at = 'filter';
   if (!isObject(json)) return failed({ path: at, message: 'must be an object, or null for none' });
   const parser = new Parser();
-  // Parse first: it limits the nesting, and JSON.stringify recurses as deep as that.
+  // Parse first: parsing limits the nesting, and JSON.stringify recurses once per level.
   const filter = parser.parseObject(json, at, null, 1);
   if (parser.errors.length > 0) return failed(...parser.errors);
   if (JSON.stringify(json).length > MAX_JSON_LENGTH)
@@ -57,9 +57,9 @@ class Parser {
     if (entries.length === 0 && depth > 1) return this.#fail(at, 'must have at least one condition');
     const parts: FilterNode[] = [];
     for (const [key, value] of entries) {
-      // Enough errors are known: do not go through all of a huge filter.
+      // There are enough errors to report: do not walk through the rest of a huge filter.
       if (this.errors.length >= MAX_ERRORS || this.#conditions > MAX_CONDITIONS) break;
-      parts.push(this.#parseEntry(key, value, `${at}.${short(key)}`, path, depth));
+      parts.push(this.#parseEntry(key, value, `${at}.${shorten(key)}`, path, depth));
     }
     return parts.length === 1 ? parts[0]! : { kind: 'all', at: placeInFilter(at), parts };
   }
@@ -78,7 +78,7 @@ class Parser {
     if (key === '$not')
       return { kind: 'not', at: placeInFilter(at), parts: this.#parseNested(value, at, path, depth) };
     if (key.startsWith('$')) return this.#parseOperator(key, value, at, path);
-    const extended = extend(path, key);
+    const extended = extendPath(path, key);
     if (typeof extended === 'string') return this.#fail(at, extended);
     return isScalar(value)
       ? this.#parseOperator('$eq', value, at, extended)
@@ -244,7 +244,7 @@ function checkChoices(operand: unknown): OperandError | null {
 }
 
 /** Returns the path extended by the names in `key`, or what is wrong with them. */
-function extend(path: Path | null, key: string): Path | string {
+function extendPath(path: Path | null, key: string): Path | string {
   if (key.length > MAX_PATH_LENGTH) return `must have at most ${MAX_PATH_LENGTH} characters`;
   const names = splitPath(key);
   if (names === null)
@@ -254,7 +254,7 @@ function extend(path: Path | null, key: string): Path | string {
   let steps = path?.steps ?? [];
   if (root === undefined) {
     if (!Object.hasOwn(filterRoots, first))
-      return `must begin with one of ${Object.keys(filterRoots).join(', ')}, such as "data.${short(key)}"`;
+      return `must begin with one of ${Object.keys(filterRoots).join(', ')}, such as "data.${shorten(key)}"`;
     root = filterRoots[first as keyof typeof filterRoots];
     steps = rest.map(toStep);
     if (first !== 'data' && first !== 'channels' && rest.length > 0) return `has nothing below "${first}"`;
@@ -296,7 +296,7 @@ const isScalar = (value: unknown): value is FilterScalar =>
   value === null || typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
 
 /** Shortens a key for an error message. */
-const short = (key: string): string => (key.length > 80 ? `${key.slice(0, 80)}…` : key);
+const shorten = (key: string): string => (key.length > 80 ? `${key.slice(0, 80)}…` : key);
 
 /** `filter.data.amount.$gte` → `data.amount.$gte` */
 const placeInFilter = (at: string): string => at.slice(at.indexOf('.') + 1);

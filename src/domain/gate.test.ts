@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Gate } from './gate.ts';
 
-test('runs so many at once, lets so many wait, and refuses the rest', async () => {
+test('runs up to maxRunning calls at once, lets maxWaiting more wait, and refuses the rest', async () => {
   const gate = new Gate({ maxRunning: 2, maxWaiting: 1 });
   const finish: (() => void)[] = [];
   const started: number[] = [];
@@ -64,13 +64,13 @@ test('a call whose signal aborts while it waits leaves the queue and never runs'
   const gate = new Gate({ maxRunning: 1, maxWaiting: 1 });
   const first = startCall(gate, 'a');
   const client = new AbortController();
-  const gone = startCall(gate, 'a', client.signal);
+  const aborted = startCall(gate, 'a', client.signal);
   client.abort();
-  expect(await gone.result).toBeNull();
+  expect(await aborted.result).toBeNull();
   const next = startCall(gate, 'a');
   first.finish();
   await first.result;
-  expect([gone.hasStarted(), next.hasStarted()]).toEqual([false, true]);
+  expect([aborted.hasStarted(), next.hasStarted()]).toEqual([false, true]);
   next.finish();
   expect(await next.result).toBe('a');
 });

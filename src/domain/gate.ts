@@ -73,7 +73,7 @@ export class Gate {
     });
   }
 
-  /** The first waiter whose group may run takes over the place. */
+  /** Starts the first waiting call whose group may run. */
   #startNext(): void {
     const index = this.#waiting.findIndex(({ group }) => this.#canStart(group));
     if (index === -1) return;

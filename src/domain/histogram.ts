@@ -1,7 +1,7 @@
 /**
  * Histograms of durations, in buckets on a logarithmic scale: four per octave. The histogram of a day is the sum of the
- * histograms of its minutes. A percentile is the middle of its bucket, so it is off by at most 2^(1/8), 9.1 %; below a millisecond by at most
- * half of one.
+ * histograms of its minutes. A percentile is the middle of its bucket, so it is off by a factor of at most 2^(1/8),
+ * that is 9.1 %. Below a millisecond it is off by at most half a millisecond.
  */
 const PER_OCTAVE = 4;
 /** Up to 2^31 ms, more than three weeks, because a delivery may be retried for days. */

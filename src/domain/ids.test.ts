@@ -78,7 +78,7 @@ describe('new ids', () => {
     }
   });
 
-  it('are version 7 or, of events, 8, variant 10, and contain their time', () => {
+  it('have version 7 (events: 8) and variant 10, and contain their time', () => {
     const now = at + 60_000;
     for (const [id, version] of [
       [newId(now), 7],

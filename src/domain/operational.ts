@@ -13,6 +13,7 @@ export const operationalTypes = {
   deadLettersThreshold: 'posthorn.dead_letters.threshold',
   deadLettersExpired: 'posthorn.dead_letters.expired',
   queueAge: 'posthorn.queue.age',
+  archiveFailed: 'posthorn.archive.failed',
   versionSunset: 'posthorn.version.sunset',
 } as const;
 export type OperationalType = (typeof operationalTypes)[keyof typeof operationalTypes];

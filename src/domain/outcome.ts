@@ -37,6 +37,10 @@ export const errorClasses = {
     'The token endpoint gave no access token. Check token_url, client_id, client_secret and scope of auth, and whether it works.',
   oauth_rejected:
     'The receiver refused an access token that should still have been good. The next attempt fetches a new one.',
+  mail_failed:
+    'The mail server did not take the message this time. If it lasts, it is for the operator of Posthorn to fix.',
+  mail_rejected:
+    'The mail server refused the message for good. Check the address; the message is not tried again by itself.',
   conversion_failed:
     'The payload could not be converted to the version that the endpoint pins, so nothing was sent. This is for the operator of Posthorn to fix: correct the converter and restart; the next attempt converts again.',
   proxy_failed: 'The egress proxy refused or failed. This is for the operator of Posthorn to fix.',

@@ -4,8 +4,8 @@ import { parseFilter } from './filter-syntax.ts';
 
 export interface PayloadSearch {
   /**
-   * Byte strings for a first, cheap look at stored data: a payload that matches contains one of each group. A group has the
-   * ways in which JSON can write one text.
+   * Byte strings that preselect stored payloads cheaply: a payload that matches contains at least one string of every
+   * group. The strings of a group are the ways in which JSON can write the same text.
    */
   readonly needles: readonly (readonly Buffer[])[];
   /** Whether the payload has the value at the path. `data` is JSON. */
@@ -88,7 +88,7 @@ function hasValue(test: FilterTest, data: Buffer): boolean {
   return matchesFilter(test, subject, budget) && budget.stepsLeft >= 0;
 }
 
-/** The last name of the path that is no array index. */
+/** The last name of the path that is not an array index. Empty if there is none. */
 function lastName({ steps }: FilterTest): string[] {
   const named = steps.findLast(({ index }) => index === null);
   return named === undefined ? [] : [named.name];

@@ -15,6 +15,7 @@ export const problemCodes = {
   endpoint_exists: { status: 409, title: 'The tenant already has such an endpoint' },
   idempotency_conflict: { status: 409, title: 'The idempotency key was used for a different request' },
   request_in_progress: { status: 409, title: 'The same request is still in progress' },
+  archived: { status: 410, title: 'The event is in the archive' },
   too_large: { status: 413, title: 'The body is too large' },
   unsupported_media_type: { status: 415, title: 'The content type is not supported' },
   invalid: { status: 422, title: 'The request is not valid' },

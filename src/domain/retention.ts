@@ -12,7 +12,7 @@ export interface RetentionDays {
   readonly payloads: number;
   readonly deliveries: number;
   readonly attempts: number;
-  /** 0: until somebody replays or discards the dead letter. */
+  /** 0: until a user replays or discards the dead letter. */
   readonly deadLetters: number;
   readonly audit: number;
   /** Statistics by the hour. Finer ones are kept for hours. */

@@ -1,6 +1,6 @@
 /**
  * When to attempt a delivery again. A policy is either a list of delays, one per attempt (the first is the delay before
- * the first attempt), or exponential (the first attempt at once, then `base · factor^(n-1)` before retry n).
+ * the first attempt), or exponential (the first attempt immediately, then `base · factor^(n-1)` before retry n).
  */
 export const jitters = ['full', 'equal', 'proportional', 'none'] as const;
 export type Jitter = (typeof jitters)[number];
@@ -53,7 +53,7 @@ export function delaySeconds(policy: RetryPolicy, number: number): number {
   return Math.min(policy.base * policy.factor ** (number - 2), policy.max);
 }
 
-/** The sum of all delays: how long the schedule takes if every attempt fails at once. */
+/** The sum of all delays: how long the schedule takes if every attempt fails immediately. */
 export function totalDelaySeconds(policy: RetryPolicy): number {
   let total = 0;
   for (let number = 1; number <= maxAttempts(policy); number += 1) total += delaySeconds(policy, number);

@@ -2,7 +2,7 @@
 export interface StartPacerOptions {
   readonly intervalMs: number;
   readonly burst: number;
-  /** How many kinds are remembered; the oldest are forgotten first. */
+  /** How many kinds are tracked. Beyond that, the oldest are dropped. */
   readonly maxKinds: number;
 }
 

@@ -15,13 +15,13 @@ test('the rate comes from the newest partitions that cover a day', () => {
   expect(rate).toBeCloseTo(7500 / 7.5);
 });
 
-test('the rate counts the time since the first event, and none is given for less than an hour', () => {
+test('the rate counts the time since the first event, and is null for less than an hour of data', () => {
   expect(growthPerDay([week(0, 100)], NOW - DAY_MS / 4, NOW)).toBeCloseTo(400);
   expect(growthPerDay([week(0, 100)], NOW - 60_000, NOW)).toBeNull();
   expect(growthPerDay([], null, NOW)).toBeNull();
 });
 
-test('a disk that retention keeps from filling is never full', () => {
+test('there is no day on which the disk is full if retention stops the growth before', () => {
   const forecast = { freeBytes: 1000, bytesPerDay: 100 };
   expect(daysUntilFull({ ...forecast, growsForDays: null })).toBe(10);
   expect(daysUntilFull({ ...forecast, growsForDays: 20 })).toBe(10);

@@ -17,23 +17,23 @@ export interface StoredKind {
   readonly bytes: number;
   /** An estimate of PostgreSQL for tables that grow. */
   readonly rows: number;
-  /** Null: there is nothing. */
+  /** Null: there are no rows. */
   readonly oldestAt: number | null;
 }
 
-/** A partition that data of its time still goes to, or went to. */
+/** One partition: the time that it covers, and its size. */
 export interface StoredPartition {
   readonly fromMs: number;
   readonly toMs: number;
   readonly bytes: number;
 }
 
-/** Less than this is no basis for a rate. */
+/** A shorter sample gives no useful rate. */
 const SHORTEST_SAMPLE_MS = 3_600_000;
 
 /**
- * Bytes that events, deliveries and attempts add per day, by the newest partitions that cover at least a day. Null: there is
- * less than an hour of data.
+ * Bytes that events, deliveries and attempts add per day, measured over the newest partitions that together cover at
+ * least a day. Null: there is less than an hour of data.
  */
 export function growthPerDay(
   partitions: readonly StoredPartition[],
@@ -56,11 +56,11 @@ export function growthPerDay(
 export interface DiskForecast {
   readonly freeBytes: number;
   readonly bytesPerDay: number;
-  /** How much longer data grows before retention removes as much as is added. Null: for ever. */
+  /** After how many days retention removes as much as is added. Null: never. */
   readonly growsForDays: number | null;
 }
 
-/** In how many days the disk is full at the current rate. Null: retention sets in before that. */
+/** In how many days the disk is full at the current rate. Null: never. Nothing is added, or retention stops the growth. */
 export function daysUntilFull({ freeBytes, bytesPerDay, growsForDays }: DiskForecast): number | null {
   if (bytesPerDay <= 0) return null;
   const days = freeBytes / bytesPerDay;

@@ -25,6 +25,6 @@ test.each([
   '2027-01-31T12:00:00',
   '2027-01-31',
   'now',
-])('%s is no time', (text) => {
+])('%s is not a time', (text) => {
   expect(parseTime(text)).toBeNaN();
 });

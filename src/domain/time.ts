@@ -3,8 +3,8 @@ const DATE =
 const CLOCK = /(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)/;
 
 /**
- * An RFC 3339 time. A blank may separate date and time, and hours end at 23. It cannot express that only leap years have a
- * February 29.
+ * An RFC 3339 time. A blank may separate date and time, and hours end at 23. The expression also accepts February 29 in
+ * years that are not leap years: `parseTime` rejects it.
  */
 export const RFC3339 = new RegExp(`^${DATE.source}[Tt ]${CLOCK.source}$`);
 

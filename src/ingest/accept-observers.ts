@@ -12,7 +12,7 @@ export interface AcceptMetrics {
 
 export interface AcceptObserverOptions {
   readonly metrics?: AcceptMetrics | undefined;
-  /** The live tail. `open` is true while someone watches. */
+  /** The live tail. `open` is true while a client watches. */
   readonly tail?: { readonly open: boolean; accepted(event: Accepted): void } | undefined;
   readonly tracer?: Pick<Tracer, 'stored'> | null | undefined;
   readonly onFailed?: ((error: unknown) => void) | undefined;

@@ -67,7 +67,7 @@ function newAcceptor(acceptLog: AcceptLog, accepted: string[]): Acceptor {
   });
 }
 
-test('a stored event is answered as stored even if looking up the key of its neighbour fails', async () => {
+test('a stored event is answered as stored even if the key lookup for another event of its batch fails', async () => {
   const calls: string[] = [];
   const accepted: string[] = [];
   const acceptLog: AcceptLog = {
@@ -116,7 +116,7 @@ test('a statement timeout halves the batch: only the event that takes too long i
   expect(sizes).toEqual([8, 4, 4, 2, 1, 1, 2]);
 });
 
-test('a locked key delays only its own event, is tried beside the others, and is answered with 503 in the end', async () => {
+test('a locked idempotency key delays only its own event, which is retried apart from the others and finally answered with 503', async () => {
   const tries: string[] = [];
   const acceptLog: AcceptLog = {
     async append(events) {
@@ -148,7 +148,7 @@ test('a locked key delays only its own event, is tried beside the others, and is
   expect(acceptor.waitingEvents).toBe(0);
 });
 
-test('an event whose commit got no answer is written again as one that may be stored, also if its tenant is on the wide path', async () => {
+test('an event whose commit got no answer is written again with mayBeStored, even if its tenant is on the wide path', async () => {
   const tries: boolean[] = [];
   const acceptLog: AcceptLog = {
     async append(_events, { mayBeStored }) {

@@ -5,8 +5,8 @@
  *   pending ──▶ matched ──▶ appended ──▶ routed, answered
  *      ▲           │ the endpoints changed meanwhile: match again
  *                  │ more endpoints than an event can have deliveries: 422
- *                  │ large fan-out: write in several commits (see fan-out-writer.ts), or beside the other tenants
- *      └───────────┤ deadlock, lock timeout: write again beside the others, then bisect
+ *                  │ large fan-out: write in several commits (fan-out-writer.ts), apart from other tenants (wide-path.ts)
+ *      └───────────┤ deadlock, lock timeout: write again apart from other events (blocked-path.ts), then bisect
  *                  │ connection lost, outcome unknown: write the same ids again, guarded against writing twice
  *                  │ one invalid value: bisect, until only that event fails
  *                  │ statement timeout: bisect, until only the event that takes too long is answered with 503
@@ -69,7 +69,7 @@ export interface WriteOptions {
   readonly wide?: Pick<WidePath, 'has' | 'add'> | undefined;
   /** Where requests go that wait for a lock. Undefined: they are halved here, and a single event is rejected. */
   readonly blocked?: Pick<BlockedPath, 'isBlocked' | 'addBatch' | 'addEvent' | 'waitingItems'> | undefined;
-  /** True if an earlier try ran into a lock: the next such failure halves the batch. */
+  /** True if an earlier try failed with `conflict`: the next such failure halves the batch. */
   readonly hasConflicted?: boolean | undefined;
 }
 
@@ -120,12 +120,12 @@ export class BatchWriter {
             return batch.filter(({ event }) => !tenants.has(event.tenant));
           }
         }
-        // Such an event is alone in its commit.
-        const most = maxDeliveriesOf(part[0]!.id);
-        if (matched[0]!.length > most) {
+        // Only the first event can have too many: an event with a large fan-out is alone in its part.
+        const maxDeliveries = maxDeliveriesOf(part[0]!.id);
+        if (matched[0]!.length > maxDeliveries) {
           await endpoints.refresh();
           if (endpoints.version !== endpointVersion) continue;
-          part[0]!.reject(tooManyEndpoints(matched[0]!.length, most));
+          part[0]!.reject(tooManyEndpoints(matched[0]!.length, maxDeliveries));
           break;
         }
         const isStale = await this.#append(part, matched, endpointVersion, options);
@@ -297,7 +297,7 @@ export class BatchWriter {
     else await this.write(inTime, options);
   }
 
-  /** Requests give up after their time. Nobody waits for committed events, and bisecting is the only way forward. */
+  /** Rejects requests that have waited too long. No client waits for committed events: they are always bisected. */
   async #recoverFromTimeout(
     batch: readonly PendingEvent[],
     options: WriteOptions,
@@ -310,8 +310,9 @@ export class BatchWriter {
   }
 
   /**
-   * The first repeat is of the whole batch: after a deadlock that is enough. Then the batch is halved, until only the
-   * events that wait for a lock are left. Requests do all this on the blocked path, so that others need not wait.
+   * Writes the whole batch once more: after a deadlock that is enough. If it fails again, halves it until only the
+   * events that wait for a lock are left. Requests do all this on the blocked path, so that other requests need not
+   * wait.
    */
   async #recoverFromConflict(
     batch: readonly PendingEvent[],
@@ -329,13 +330,13 @@ export class BatchWriter {
       return this.write(inTime, { ...options, hasConflicted: true });
     }
     if (inTime.length > 1) return this.#bisect(inTime, options);
-    // A row of the outbox is read again later. A relay waits with its event, because it must not go on without it.
+    // The drainer reads an outbox row again later. A relay must not skip an event, so try until it is written.
     if (inTime[0]!.committed?.outboxSeq != null) return inTime[0]!.reject(storeDidNotAnswer(error));
     await this.#pause();
     await this.write(inTime, options);
   }
 
-  /** What an event may wait for: its tenant if that may have to be created, else its idempotency key. */
+  /** The lock that an event may wait for: its tenant if that may have to be created, else its idempotency key. */
   #lockOf(item: PendingEvent): string {
     const { tenant, idempotencyKey } = item.event;
     const isKnown = this.#options.knownTenants.unknownOf([item]) === null;

@@ -92,7 +92,7 @@ export class BlockedPath {
   async #write({ items, mayBeStored, locks }: BlockedBatch): Promise<void> {
     await this.#options.write(items, mayBeStored);
     this.#count(items, -1);
-    // Only now: until the write is over, newcomers with the same lock must not try it in a shared batch.
+    // Not before the write has ended: until then, new events with the same lock must not enter a shared batch.
     for (const lock of locks) this.#countLock(lock, -1);
   }
 

@@ -107,7 +107,10 @@ export function readKey(value: unknown): string {
   return value;
 }
 
-/** The key becomes a header of the profile `hex`. `acceptsAnyText`: of a row that is committed elsewhere already. */
+/**
+ * Throws a `Problem` if the key is invalid. It must be printable ASCII, because the signature profile `hex` sends it
+ * in a header. `acceptsAnyText`: for an event that its producer has already committed.
+ */
 export function checkIdempotencyKey(
   key: string | null,
   header: string | null,

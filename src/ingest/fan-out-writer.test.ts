@@ -10,7 +10,7 @@ import { FanOutWriter } from './fan-out-writer.ts';
 const EVENT = '0190aaaa-0000-8000-8000-000000000000';
 const endpointId = (n: number): Uuid => `0190bbbb-0000-7000-8000-${String(n).padStart(12, '0')}`;
 
-/** Timers run at once; the delays are recorded. */
+/** Timers run immediately; the delays are recorded. */
 function createClock() {
   const delays: number[] = [];
   const clock: Clock = {
@@ -167,7 +167,7 @@ describe('the fan-out writer', () => {
     writer.start();
     await untilDone();
     expect(tries.slice(0, 4)).toEqual(['acme 16', 'acme 8', 'acme 4', 'acme 4']);
-    // Now and then it tries whether the database has become faster.
+    // After ten quick slices it tries a larger one again.
     expect(tries.filter((size) => size === 'acme 8')).toHaveLength(2);
   });
 
@@ -183,7 +183,7 @@ describe('the fan-out writer', () => {
     await vi.waitFor(() => expect(tries.filter((slice) => slice === 'beta 4')).toHaveLength(2));
   });
 
-  test('lets the owners look for deliveries if it does not know whether they were written', async () => {
+  test('tells the owners to look for deliveries in the store if it does not know whether they were written', async () => {
     let isFirst = true;
     const { writer, routed, untilDone } = createWriter({
       unwritten: { acme: 1 },
@@ -198,7 +198,7 @@ describe('the fan-out writer', () => {
     expect(routed.map(({ isCertain }) => isCertain)).toEqual([false, true]);
   });
 
-  test('leaves the work to a process that is writing, and writes nothing after its stop', async () => {
+  test('does nothing while another process writes, nor after it was stopped', async () => {
     const { writer, tries } = createWriter({ unwritten: { acme: 8 }, onWrite: () => 'busy' });
     writer.runSoon();
     expect(tries).toEqual([]);

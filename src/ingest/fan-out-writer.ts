@@ -37,7 +37,7 @@ export interface FanOutWriterOptions {
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
-/** How often to look for slices of other processes that died, and of relays, which write none. */
+/** How often to look for slices of processes that died, and of relays, which do not write slices. */
 const POLL_MS = 1_000;
 const PAUSE_AFTER_FAILURE_MS = 200;
 /** The longest pause between two slices. */
@@ -56,7 +56,7 @@ export class FanOutWriter implements Service {
   #state: 'new' | 'started' | 'stopped' = 'new';
   #running: Promise<void> | null = null;
   #runAgain = false;
-  #cancel: (() => void) | null = null;
+  #cancelPoll: (() => void) | null = null;
   #endPause: (() => void) | null = null;
 
   constructor(options: FanOutWriterOptions) {
@@ -73,22 +73,22 @@ export class FanOutWriter implements Service {
   runSoon(): void {
     if (this.#state !== 'started') return;
     this.#runAgain = true;
-    this.#cancel?.();
-    this.#cancel = null;
+    this.#cancelPoll?.();
+    this.#cancelPoll = null;
     this.#running ??= this.#run().finally(() => {
       this.#running = null;
       this.#event = null;
       if (this.#state !== 'started') return;
       if (this.#runAgain) this.runSoon();
-      else this.#cancel = this.#options.clock.after(POLL_MS, () => this.runSoon());
+      else this.#cancelPoll = this.#options.clock.after(POLL_MS, () => this.runSoon());
     });
   }
 
   /** Resolves when the current slice is written. Other processes write the rest. */
   async stop(): Promise<void> {
     this.#state = 'stopped';
-    this.#cancel?.();
-    this.#cancel = null;
+    this.#cancelPoll?.();
+    this.#cancelPoll = null;
     this.#endPause?.();
     await this.#running;
   }
@@ -110,7 +110,7 @@ export class FanOutWriter implements Service {
     }
   }
 
-  /** Writes one slice. Returns false if there is none, or another process is at work. */
+  /** Writes one slice. Returns false if there is none, or if another process is writing one. */
   async #writeNext(): Promise<boolean> {
     const { fanOuts, endpoints, sliceRows } = this.#options;
     const slice = await fanOuts.findNext(this.#tenant, this.#maxRows);

@@ -30,7 +30,7 @@ function problemOf(work: () => unknown): Problem {
 const pathsOf = (problem: Problem) => problem.errors.map(({ path }) => path);
 
 describe('an event', () => {
-  it('needs a type and data, and has sensible defaults', () => {
+  it('needs only a type and data: every other field has a default', () => {
     expect(read({ type: 'order.created', data: {} })).toEqual({
       tenant: 'default',
       type: 'order.created',

@@ -40,7 +40,7 @@ export interface ReadContext {
   readonly keyTenant: string | null;
   readonly idempotencyKey: string | null;
   readonly isReservedHeader: (name: string) => boolean;
-  /** Accepts idempotency keys that are not ASCII: the event is committed in another database and cannot be refused. */
+  /** Accepts idempotency keys that are not ASCII: the producer has already committed the event in its own database. */
   readonly acceptsAnyKey?: true;
   /** The trace of the request. A trace in the event's own headers takes precedence. */
   readonly trace?: TraceContext | null;
@@ -54,7 +54,7 @@ const FIELDS = new Set([
 ]); // biome-ignore format: one line reads better than nine
 
 export function readEvent(body: Buffer, limits: ReadLimits, context: ReadContext): NewEvent {
-  return throwingProblems(body, () => toEvent(body, scanBody(body, limits, EVENT_RULE), limits, context));
+  return convertSyntaxErrors(body, () => toEvent(body, scanBody(body, limits, EVENT_RULE), limits, context));
 }
 
 /** Like `readEvent`, for a producer that may give the event an `id`. The caller must check the id. */
@@ -63,7 +63,7 @@ export function readEventWithId(
   limits: ReadLimits,
   context: ReadContext,
 ): { readonly event: NewEvent; readonly id: unknown } {
-  return throwingProblems(body, () => {
+  return convertSyntaxErrors(body, () => {
     const fields = scanBody(body, limits, EVENT_RULE);
     const id = new FieldReader(body, fields).value('id');
     fields.delete('id');
@@ -76,7 +76,7 @@ export function readTestEvent(
   body: Buffer,
   limits: ReadLimits,
 ): { readonly type: string | null; readonly data: Buffer | null } {
-  return throwingProblems(body, () => {
+  return convertSyntaxErrors(body, () => {
     const fields = scanBody(body, limits, 'must be a JSON object');
     const unknown = [...fields.keys()].filter((name) => name !== 'type' && name !== 'data');
     if (unknown.length > 0) throw unknownFields(unknown);
@@ -98,7 +98,7 @@ export function readBatch(
   context: ReadContext,
   maxEvents: number,
 ): (NewEvent | Problem)[] {
-  const items = throwingProblems(body, () => scanBatch(body, limits));
+  const items = convertSyntaxErrors(body, () => scanBatch(body, limits));
   if (items.length === 0) throw invalidField('events', 'must have at least one event');
   if (items.length > maxEvents)
     throw invalidField('events', `must have at most ${maxEvents} events, has ${items.length}`);
@@ -152,7 +152,7 @@ function contextOfItem(fields: Map<string, Span>, index: number, context: ReadCo
   return { ...context, idempotencyKey };
 }
 
-function throwingProblems<T>(body: Buffer, read: () => T): T {
+function convertSyntaxErrors<T>(body: Buffer, read: () => T): T {
   if (!isUtf8(body)) throw new Problem('malformed_json', 'The body is not valid UTF-8.');
   try {
     return read();

@@ -1,4 +1,4 @@
-/** What a caller is told when the store does not take its event. */
+/** The problems that a caller gets when its event could not be stored. */
 import { Problem } from '../domain/problem.ts';
 
 export const rejectedValue = (cause: unknown): Problem =>
@@ -20,8 +20,8 @@ export const tookTooLong = (cause: unknown): Problem =>
   );
 
 /** For an event that matches more endpoints than its id has ordinals for. Nothing was written. */
-export const tooManyEndpoints = (matched: number, most: number): Problem =>
+export const tooManyEndpoints = (matched: number, maxDeliveries: number): Problem =>
   new Problem(
     'invalid',
-    `The event matches ${matched} endpoints, and an event can have at most ${most} deliveries. Nothing was stored: publish it several times, with \`channels\` or \`endpoint_ids\` that divide the endpoints.`,
+    `The event matches ${matched} endpoints, and an event can have at most ${maxDeliveries} deliveries. Nothing was stored: publish it several times, with \`channels\` or \`endpoint_ids\` that divide the endpoints.`,
   );

@@ -8,6 +8,7 @@ import {
 } from '../domain/filter.ts';
 import { parseFilter } from '../domain/filter-syntax.ts';
 import type { Uuid } from '../domain/ids.ts';
+import { isNoticeType } from '../domain/notices.ts';
 import { PatternIndex } from '../domain/pattern-index.ts';
 
 /** The parts of an event that decide which endpoints get it. */
@@ -75,7 +76,9 @@ export class Subscriptions {
   /** Returns the endpoint if it belongs to the tenant and is enabled. */
   get(tenant: string, id: Uuid): Endpoint | undefined {
     const endpoint = this.#endpoints.get(id);
-    return endpoint?.tenant === tenant && endpoint.enabled ? endpoint : undefined;
+    return endpoint?.tenant === tenant && endpoint.enabled && endpoint.notifier === null
+      ? endpoint
+      : undefined;
   }
 
   /** Returns the work since the last call: steps of filters, and parsed bytes of `data`, which cost about the same. */
@@ -118,7 +121,9 @@ export class Subscriptions {
     if (event.endpointIds === null) return this.#byTenant.get(event.tenant)?.match(event.type) ?? [];
     return [...new Set(event.endpointIds)].flatMap((id) => {
       const endpoint = this.#endpoints.get(id);
-      return endpoint !== undefined && endpoint.tenant === event.tenant ? [endpoint] : [];
+      if (endpoint === undefined || endpoint.tenant !== event.tenant) return [];
+      // Notifiers send what Posthorn wrote, nothing else.
+      return endpoint.notifier === null || isNoticeType(event.type) ? [endpoint] : [];
     });
   }
 

@@ -81,7 +81,7 @@ function newIngest(wideCommits: Promise<void> = Promise.resolve()) {
   return { acceptor, committedEvents, shown };
 }
 
-test('a tenant with a large fan-out is written beside the others, in order, 2,000 deliveries per commit', async () => {
+test('events of a tenant with a large fan-out are written apart from the others, in order, up to 2,000 deliveries per commit', async () => {
   const { acceptor, shown } = newIngest();
   const wide = [1, 2, 3, 4, 5].map((n) => acceptor.accept(event('wide', n)));
   const acme = acceptor.accept(event('acme1', 6));
@@ -126,7 +126,7 @@ test('an event that matches more endpoints than it can have deliveries is refuse
   const refused = acceptor.accept(event('too-wide', 1));
   await expect(refused).rejects.toMatchObject({ code: 'invalid', status: 422 });
   await expect(refused).rejects.toThrow('matches 1048577 endpoints');
-  // Code "invalid" is final: the outbox and a relay set the event aside and go on.
+  // Code "invalid" is final: the outbox and a relay reject the event and continue.
   const answers = await committedEvents.accept(
     ['too-wide', 'acme1'].map((tenant, n) => ({
       ...event(tenant, n),

@@ -83,7 +83,10 @@ export function divertTo(
   return batch.filter(({ event }) => !wide.has(event.tenant));
 }
 
-/** The tenants that make most of the deliveries of a batch that needs several commits. Null: none does. */
+/**
+ * Returns the tenants that fill more than a quarter of a commit, if the batch needs several commits. Null: one commit
+ * is enough, or there is no such tenant.
+ */
 export function wideTenants(
   part: readonly PendingEvent[],
   matched: readonly (readonly Endpoint[])[],

@@ -29,7 +29,7 @@ export class ApiKeyFormat {
     return `${key}${this.#checksum(key).toString('base64url')}`;
   }
 
-  /** False for a guess. Keys of versions before checksums are false too. */
+  /** Whether the key ends in a valid checksum. False for an invented key, and for keys of versions that had no checksums. */
   hasChecksum(key: string): boolean {
     const end = this.#prefix.length + RANDOM_LENGTH;
     if (key.length !== end + CHECKSUM_LENGTH || !key.startsWith(this.#prefix)) return false;

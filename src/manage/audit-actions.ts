@@ -20,6 +20,7 @@ export const auditActions = [
   'dead_letter.replay',
   'dead_letter.discard',
   'task.cancel',
+  'archive.restore',
   'tenant.create',
   'tenant.update',
   'tenant.delete',
@@ -32,6 +33,10 @@ export const auditActions = [
   'key.create',
   'key.update',
   'key.delete',
+  'notifier.create',
+  'notifier.delete',
+  'notifier.test',
+  'notifier.confirm',
   'session.create',
   'session.delete',
 ] as const;

@@ -36,7 +36,7 @@ export class AuditTrail {
     this.#defaultAction = defaultAction;
   }
 
-  /** The change is recorded, or there was none. */
+  /** True if the change is recorded, or if the request changed nothing. */
   get isComplete(): boolean {
     return this.#isComplete;
   }
@@ -48,7 +48,7 @@ export class AuditTrail {
     this.#isComplete = true;
   }
 
-  /** The request changed nothing: a dry run, or the object already had the requested state. */
+  /** Call it if the request changes nothing: a dry run, or the object already has the requested state. */
   nothingChanged(): void {
     this.#isComplete = true;
   }

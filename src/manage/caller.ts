@@ -18,7 +18,7 @@ export interface Caller {
   readonly user?: string;
 }
 
-/** Who asks for a change, and where the change is recorded. A Fastify request is one. */
+/** Who asks for a change, and where the change is recorded. A Fastify request has both fields. */
 export interface Actor {
   readonly caller: Caller;
   readonly audit: AuditTrail;

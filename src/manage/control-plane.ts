@@ -9,6 +9,7 @@ import type { Pool } from '../postgres/database.ts';
 import type { EndpointCache } from '../postgres/endpoint-cache.ts';
 import type { SecretBox } from '../postgres/secret-box.ts';
 import type { ApiKeyFormat } from './api-keys.ts';
+import { Archive } from './archive.ts';
 import { DeadLetters } from './dead-letters.ts';
 import { type ChallengeOptions, EndpointChallenges } from './endpoint-challenges.ts';
 import { EndpointSecrets } from './endpoint-secrets.ts';
@@ -17,6 +18,7 @@ import { EventTypeVersions } from './event-type-versions.ts';
 import { EventTypes } from './event-types.ts';
 import { Expunge } from './expunge.ts';
 import { Keys } from './keys.ts';
+import { type NotifierOptions, Notifiers } from './notifiers.ts';
 import { Probes } from './probes.ts';
 import { Replay } from './replay.ts';
 import { Tasks } from './tasks.ts';
@@ -33,6 +35,7 @@ export interface ControlPlaneDependencies {
   readonly egress: EgressPolicy;
   readonly challenges: ChallengeOptions;
   readonly endpointLimits: EndpointLimits;
+  readonly notifiers: NotifierOptions;
   /** Its endpoints may get the operational events of all tenants, and only admin keys may use it. */
   readonly operatorTenant: string;
   /** How long the previous signing secret signs beside a new one. */
@@ -41,6 +44,8 @@ export interface ControlPlaneDependencies {
   readonly discardUndoMs: number;
   /** How many days events are kept. 0: for ever. */
   readonly retentionDays: number;
+  /** Whether expired data is archived. */
+  readonly hasArchive: boolean;
   /** A delivery of this endpoint became due or unblocked: wakes the worker that owns it. */
   readonly wake: (endpointId: Uuid) => void;
   /** A key was changed or revoked: drop it from the cache of this process. */
@@ -64,15 +69,18 @@ export interface ControlPlane {
   readonly eventTypes: EventTypes;
   readonly eventTypeVersions: EventTypeVersions;
   readonly expunge: Expunge;
+  readonly archive: Archive;
+  readonly notifiers: Notifiers;
 }
 
 export function createControlPlane(dependencies: ControlPlaneDependencies): ControlPlane {
   const challenges = new EndpointChallenges(dependencies.challenges);
   const tasks = new Tasks(dependencies);
+  const testEvents = new TestEvents(dependencies);
   return {
     endpoints: new Endpoints({ ...dependencies, challenges }),
     endpointSecrets: new EndpointSecrets(dependencies),
-    testEvents: new TestEvents(dependencies),
+    testEvents,
     probes: new Probes(dependencies),
     replay: new Replay({ ...dependencies, tasks }),
     deadLetters: new DeadLetters({ ...dependencies, tasks }),
@@ -82,5 +90,7 @@ export function createControlPlane(dependencies: ControlPlaneDependencies): Cont
     eventTypes: new EventTypes(dependencies),
     eventTypeVersions: new EventTypeVersions(dependencies),
     expunge: new Expunge(dependencies),
+    archive: new Archive(dependencies),
+    notifiers: new Notifiers({ ...dependencies, testEvents }),
   };
 }

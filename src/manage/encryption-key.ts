@@ -38,7 +38,7 @@ export async function rotateEncryptionKey(
   const left = sum(await countOtherKeys(pool, box.keyId));
   if (left > 0) {
     throw new SecretBoxError(
-      `${left} secrets are not sealed with key ${box.keyId}: a running server still uses another key. ` +
+      `${left} secrets are not encrypted with key ${box.keyId}: a running server still uses another key. ` +
         'Restart it with the new settings, and run this command again.',
     );
   }
@@ -50,7 +50,7 @@ function checkKeysAreKnown(used: ReadonlyMap<string, number>, box: SecretBox): v
   if (unknown.length === 0) return;
   const list = unknown.map(([keyId, secrets]) => `${secrets} with key ${keyId}`).join(', ');
   throw new SecretBoxError(
-    `Some secrets are sealed with a key that is not configured (${list}). Nothing was changed. ` +
+    `Some secrets are encrypted with a key that is not configured (${list}). Nothing was changed. ` +
       'Add it to POSTHORN_PREVIOUS_ENCRYPTION_KEYS.',
   );
 }

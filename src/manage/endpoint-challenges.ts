@@ -95,7 +95,7 @@ export class EndpointChallenges {
 
 const hostOf = (url: string): string => new URL(url).hostname.replace(/\.$/, '');
 
-const isBelow = (host: string, name: string): boolean =>
+export const isBelow = (host: string, name: string): boolean =>
   name.startsWith('*.') ? host.endsWith(name.slice(1)) : host === name;
 
 const tooMany = (code: 'rate_limited' | 'overloaded', who: string): Problem =>

@@ -96,7 +96,8 @@ export function applyPatch(
   return after;
 }
 
-function checkedUrl(url: string, egress: EgressPolicy): string {
+/** Returns the normalized URL. Throws `url_invalid` or `url_forbidden`. */
+export function checkedUrl(url: string, egress: EgressPolicy): string {
   const checked = checkUrl(url, egress);
   if (checked.ok) return checked.url;
   throw new Problem(checked.code, `url: ${checked.message}`, {

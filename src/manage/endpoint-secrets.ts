@@ -47,7 +47,7 @@ export interface RotationInput {
   readonly overlap_seconds?: number | null;
   /** Which secret signs the main header of a profile with room for one. */
   readonly primary?: 'old' | 'new';
-  /** When the new secret takes the main header over. Only with `primary: "old"`. */
+  /** When the new secret starts to sign the main header. Only with `primary: "old"`. */
   readonly switch_at?: string | null;
 }
 
@@ -89,7 +89,7 @@ export class EndpointSecrets {
         overlapMs,
         mainFrom: primary === 'new' ? 'now' : switchAt,
       });
-      // Not the oldest secret ends, because a receiver may still verify with it.
+      // Refuse instead of ending the oldest secret: a receiver may still verify with it.
       if (liveSecrets > MAX_LIVE_SECRETS) throw tooManySecrets('overlap_seconds');
       await audit.record(client, {
         action: 'endpoint.rotate_secret',
@@ -118,7 +118,7 @@ export class EndpointSecrets {
     await endpoints.refresh();
   }
 
-  /** Reading a secret is recorded too: whoever has it can sign as Posthorn. */
+  /** Returns the current secret. Records the read in the audit log, because anyone with the secret can sign as Posthorn. */
   async show({ caller, audit }: Actor, id: Uuid): Promise<CurrentSecret> {
     const { pool, clock, secretBox } = this.#dependencies;
     const endpoint = await findEndpoint(pool, id, caller.tenant);

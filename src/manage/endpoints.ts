@@ -188,7 +188,7 @@ export class Endpoints {
       const after = this.#seal(id, patched);
       const switched = before.enabled === after.enabled ? null : after.enabled ? 'on' : 'off';
       await updateEndpoint(client, { id, ...after }, switched);
-      // Endpoints that were alike before stay changeable.
+      // Two endpoints that already overlap can still change their other settings.
       if (endpointLimits.unique && isSubscribedAnew(before, after))
         await refuseOverlapping(client, { id, tenant: before.tenant, ...after });
       const profile = signatureProfileOf(after.config.signature);
@@ -256,7 +256,7 @@ export class Endpoints {
 }
 
 /** Called after the endpoint was created. Endpoints beyond the limit that exist already stay. */
-async function refuseTooMany(client: Client, tenant: string, defaultMax: number): Promise<void> {
+export async function refuseTooMany(client: Client, tenant: string, defaultMax: number): Promise<void> {
   const { max, exceeded } = await exceedsEndpointLimit(client, tenant, defaultMax);
   if (!exceeded) return;
   const rule = `may have at most ${max} endpoints: delete some, or raise "max_endpoints" of the tenant`;

@@ -2,7 +2,14 @@
 import type { Clock } from '../domain/clock.ts';
 import { idPrefixes, newId, publicId, type Uuid } from '../domain/ids.ts';
 import { invalidField, tenantIsExpunged } from '../domain/problem.ts';
-import { inTransaction, type Pool } from '../postgres/database.ts';
+import { DAY_MS } from '../domain/retention.ts';
+import { type Client, inTransaction, type Pool } from '../postgres/database.ts';
+import {
+  findArchivedDay,
+  hasStaleParts,
+  insertTombstone,
+  isInStalePart,
+} from '../postgres/queries/archive.ts';
 import { lockEvent } from '../postgres/queries/events.ts';
 import { expungePayload } from '../postgres/queries/expunge-payload.ts';
 import {
@@ -13,8 +20,8 @@ import {
 } from '../postgres/queries/expunge-tenant.ts';
 import { createTask } from '../postgres/queries/tasks.ts';
 import { lockTenant } from '../postgres/queries/tenants.ts';
+import { eventNotFound } from './archive.ts';
 import { type Actor, nameOfCaller } from './caller.ts';
-import { notFound } from './object-ids.ts';
 import type { OrderResult } from './tasks.ts';
 import { tenantNotFound } from './tenants.ts';
 
@@ -26,6 +33,13 @@ export interface ExpungeDependencies {
 }
 
 const MAX_COUNTED = 100_000;
+/** The archive is rewritten by its next run. If that fails, an operational event and an alert tell of it. */
+const REWRITE_WITHIN_MS = DAY_MS;
+
+export interface Expunged {
+  /** Until when the archive may contain it. Null: the archive does not contain it. */
+  readonly archiveUntil: number | null;
+}
 
 export class Expunge {
   readonly #dependencies: ExpungeDependencies;
@@ -35,11 +49,11 @@ export class Expunge {
   }
 
   /** Deletes the payload of an event. Repeating it changes nothing. */
-  async payload({ caller, audit }: Actor, id: Uuid): Promise<void> {
+  async payload({ caller, audit }: Actor, id: Uuid): Promise<Expunged> {
     const { pool, wake } = this.#dependencies;
     const endpointIds = await inTransaction(pool, async (client) => {
       const event = await lockEvent(client, id, caller.tenant);
-      if (event === null) throw notFound('event', id);
+      if (event === null) return this.#archivedPayload(client, { caller, audit }, id);
       if (event.options?.expunged_at !== undefined) {
         audit.nothingChanged();
         return [];
@@ -52,6 +66,31 @@ export class Expunge {
       return expungePayload(client, event, nameOfCaller(caller));
     });
     for (const endpointId of endpointIds) wake(endpointId);
+    return { archiveUntil: await this.#archiveUntil(id) };
+  }
+
+  /** Only an admin key: which tenant an archived event belongs to is known when its file is read. */
+  async #archivedPayload(client: Client, { caller, audit }: Actor, id: Uuid): Promise<Uuid[]> {
+    if (caller.scope !== 'admin' || (await findArchivedDay(client, id, null)) === null)
+      throw await eventNotFound(client, caller, id);
+    await audit.record(client, {
+      action: 'event.expunge',
+      tenant: null,
+      objectId: publicId(idPrefixes.event, id),
+    });
+    await insertTombstone(client, id);
+    return [];
+  }
+
+  /** Until when the archive may contain what was deleted of tenants. Null: no file is left to rewrite. */
+  async archiveUntil(): Promise<number | null> {
+    const { pool, clock } = this.#dependencies;
+    return (await hasStaleParts(pool)) ? clock.now() + REWRITE_WITHIN_MS : null;
+  }
+
+  async #archiveUntil(id: Uuid): Promise<number | null> {
+    const { pool, clock } = this.#dependencies;
+    return (await isInStalePart(pool, id)) ? clock.now() + REWRITE_WITHIN_MS : null;
   }
 
   /**

@@ -25,7 +25,7 @@ export interface KeyDependencies {
   readonly onKeyChanged: () => void;
 }
 
-/** What narrows a key. Null: nothing does. */
+/** Restrictions of a key. Null: no restriction. */
 interface Restrictions {
   readonly scopes?: readonly AccessScope[] | null;
   readonly expires_at?: string | null;
@@ -60,7 +60,7 @@ export class Keys {
     this.#dependencies = dependencies;
   }
 
-  /** Returns the key itself too: it cannot be read again. */
+  /** Creates a key. Returns the key itself too, which cannot be read again. */
   async create(actor: Actor, input: NewKey): Promise<{ record: KeyRecord; key: string }> {
     checkTenant(input);
     refuseOperatorTenant(input.tenant, this.#dependencies.operatorTenant);
@@ -120,7 +120,7 @@ export class Keys {
     onKeyChanged();
   }
 
-  /** The given restrictions as they are stored. Throws `invalid`. A date that stays may be in the past. */
+  /** Returns the given restrictions as they are stored. Throws `invalid`. An unchanged `expires_at` may be in the past. */
   #readRestrictions(
     scope: KeyScope,
     { scopes, expires_at, allowed_ips }: Restrictions,

@@ -2,7 +2,7 @@
 import { invalidField, Problem } from '../domain/problem.ts';
 import type { Caller } from './caller.ts';
 
-/** Throws `invalid` if a key or a session may not be for this tenant. */
+/** Throws `invalid` if the tenant is the operator tenant: no key may be bound to it. */
 export function refuseOperatorTenant(tenant: string | undefined, operatorTenant: string): void {
   if (tenant === operatorTenant)
     throw invalidField(
@@ -11,7 +11,7 @@ export function refuseOperatorTenant(tenant: string | undefined, operatorTenant:
     );
 }
 
-/** Throws `forbidden` for a key that is for the operator tenant only. */
+/** Throws `forbidden` if the caller is bound to the operator tenant. */
 export function refuseOperatorCaller({ tenant }: Pick<Caller, 'tenant'>, operatorTenant: string): void {
   if (tenant === operatorTenant)
     throw new Problem(

@@ -15,7 +15,7 @@ export interface ProbeDependencies {
   readonly wakeProbe: () => void;
 }
 
-/** Requests that are sent at once, even while the circuit is open: to see whether the receiver works again. */
+/** Probes on request: one request, sent at once even while the circuit is open, to see whether the receiver works. */
 export class Probes {
   readonly #dependencies: ProbeDependencies;
 

@@ -14,10 +14,11 @@ import { readTime } from '../ingest/index.ts';
 import { type Client, inTransaction, type Pool } from '../postgres/database.ts';
 import { failureOf } from '../postgres/failures.ts';
 import { type DeliveryView, deliveriesOfEvent, findDelivery } from '../postgres/queries/deliveries.ts';
-import { findEndpoint, findUnavailableEndpoints } from '../postgres/queries/endpoints.ts';
+import { findEndpoint, findEndpointRecord, findUnavailableEndpoints } from '../postgres/queries/endpoints.ts';
 import { findEvent } from '../postgres/queries/events.ts';
 import { replayDeliveries } from '../postgres/queries/replay.ts';
 import type { Selection } from '../postgres/queries/select-deliveries.ts';
+import { eventNotFound } from './archive.ts';
 import type { Actor } from './caller.ts';
 import { notFound } from './object-ids.ts';
 import type { OrderResult, Tasks } from './tasks.ts';
@@ -79,8 +80,8 @@ export class Replay {
         wake(found.endpoint_id);
         return (await findDelivery(pool, id, caller.tenant)) ?? found;
       }
-      const endpoint = await findEndpoint(pool, found.endpoint_id, null);
-      if (endpoint === null) throw new Problem('conflict', ENDPOINT_DELETED);
+      const endpoint = await findEndpointRecord(pool, found.endpoint_id);
+      if (endpoint === null || endpoint.deleted) throw new Problem('conflict', ENDPOINT_DELETED);
       if (!endpoint.enabled) throw new Problem('conflict', ENDPOINT_DISABLED);
       const event = await findEvent(pool, eventIdOfDelivery(id), caller.tenant);
       if (event === null || event.data === null) throw new Problem('conflict', NO_PAYLOAD);
@@ -101,7 +102,7 @@ export class Replay {
   ): Promise<{ deliveries: number; skipped: number }> {
     const { pool, wake } = this.#dependencies;
     const event = await findEvent(pool, id, caller.tenant);
-    if (event === null) throw notFound('event', id);
+    if (event === null) throw await eventNotFound(pool, caller, id);
     if (event.data === null) throw new Problem('conflict', NO_PAYLOAD);
     const named = readEndpointIds(endpoint_ids);
     const statuses = toList(status);

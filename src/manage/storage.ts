@@ -16,7 +16,7 @@ export interface StorageReport {
   readonly disk: { readonly totalBytes: number; readonly freeBytes: number } | null;
   /** Null: never at the current rate, or unknown. */
   readonly fullAt: number | null;
-  /** For how long the oldest partition should have been dropped. 0: none is overdue. */
+  /** How long ago the oldest expired partition should have been dropped. 0: none is overdue. */
   readonly overdueMs: number;
 }
 
@@ -42,7 +42,7 @@ export async function reportStorage(
       : daysUntilFull({
           freeBytes: disk.freeBytes,
           bytesPerDay,
-          // A partition goes when its last row has expired.
+          // Upkeep drops a partition when its last row has expired.
           growsForDays: days.events === 0 ? null : Math.max(0, days.events + partitionDays - ageDays),
         });
   const keptFor = retentionOfKinds(days);
@@ -63,7 +63,7 @@ export async function reportStorage(
   };
 }
 
-/** Null: for ever, or until it is acted on. */
+/** Null: kept for ever, or until somebody acts on it (queue, dead letters). */
 function retentionOfKinds(days: RetentionDays): Record<StorageKind, number | null> {
   const orNull = (value: number): number | null => (value === 0 ? null : value);
   return {
@@ -93,7 +93,7 @@ async function readDisk(directory: string): Promise<StorageReport['disk']> {
     const { bavail, blocks, bsize } = await statfs(directory);
     return { totalBytes: blocks * bsize, freeBytes: bavail * bsize };
   } catch {
-    // The server runs in another container, or its directory is closed to this user.
+    // PostgreSQL runs in another container, or this user may not read its directory.
     return null;
   }
 }

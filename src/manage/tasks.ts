@@ -79,13 +79,21 @@ export class Tasks {
     return { task };
   }
 
-  /** Deliveries that the task has changed stay changed. Throws `conflict` if it has ended, unless by a cancel. */
+  /**
+   * Cancels the task. Deliveries that it has changed stay changed. Throws `conflict` if it deletes a tenant, or if it has
+   * ended other than by a cancel.
+   */
   async cancel({ caller, audit }: Actor, id: Uuid): Promise<TaskView> {
     const { tenant, kind } = await this.get(caller, id);
     if (kind === 'expunge')
       throw new Problem(
         'conflict',
         'The deletion of a tenant cannot be cancelled: a part of its data is gone.',
+      );
+    if (kind === 'archive')
+      throw new Problem(
+        'conflict',
+        'An export to the archive cannot be cancelled: it would only start again.',
       );
     const isCancelled = await inTransaction(this.#pool, async (client) => {
       if (!(await cancelTask(client, id))) return false;

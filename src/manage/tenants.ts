@@ -93,7 +93,7 @@ export class Tenants {
   async delete(actor: Actor, id: string): Promise<void> {
     await inTransaction(this.#pool, async (client) => {
       if ((await lockTenant(client, id)) === null) throw tenantNotFound();
-      // Its row keeps publishing closed until the expunge has ended.
+      // The tenant's row must stay: it makes Posthorn refuse events of the tenant until the expunge has ended.
       if (await isExpunging(client, id)) throw tenantIsExpunged(id);
       const uses = await usesOfTenant(client, id);
       const left = (['endpoints', 'keys'] as const).filter((use) => uses[use]);

@@ -6,6 +6,7 @@ import { type DeliveryView, findDelivery } from '../postgres/queries/deliveries.
 import { findEndpoint } from '../postgres/queries/endpoints.ts';
 import { insertTestEvent, type TestProbe } from '../postgres/queries/events.ts';
 import { isProbeConflict } from '../postgres/queries/probes.ts';
+import type { Change } from './audit-trail.ts';
 import type { Actor } from './caller.ts';
 import { notFound } from './object-ids.ts';
 
@@ -42,11 +43,23 @@ export class TestEvents {
    * Returns the delivery. It is sent even while the circuit is open, unless another probe is on its way. Throws `conflict`
    * if the endpoint is disabled.
    */
-  async send({ caller, audit }: Actor, endpointId: Uuid, content: TestEvent): Promise<DeliveryView> {
-    const { pool, wake, wakeProbe } = this.#dependencies;
-    const endpoint = await findEndpoint(pool, endpointId, caller.tenant);
+  async send(actor: Actor, endpointId: Uuid, content: TestEvent): Promise<DeliveryView> {
+    const endpoint = await findEndpoint(this.#dependencies.pool, endpointId, actor.caller.tenant);
     if (endpoint === null) throw notFound('endpoint', endpointId);
-    const { tenant } = endpoint;
+    return this.sendTo(actor, endpoint, content, {
+      action: 'endpoint.test',
+      objectId: publicId(idPrefixes.endpoint, endpointId),
+    });
+  }
+
+  /** The same, to an endpoint or notifier that the caller may see. `recordAs` says how the audit log names it. */
+  async sendTo(
+    { audit }: Actor,
+    { id: endpointId, tenant }: { readonly id: Uuid; readonly tenant: string },
+    content: TestEvent,
+    recordAs: Pick<Change, 'action' | 'objectId'>,
+  ): Promise<DeliveryView> {
+    const { pool, wake, wakeProbe } = this.#dependencies;
     const insert = (probe: TestProbe): Promise<Uuid> =>
       inTransaction(pool, async (client) => {
         const { eventId, deliveryId } = await insertTest(client, this.#dependencies.clock, {
@@ -56,9 +69,8 @@ export class TestEvents {
           probe,
         });
         await audit.record(client, {
-          action: 'endpoint.test',
+          ...recordAs,
           tenant,
-          objectId: publicId(idPrefixes.endpoint, endpointId),
           changes: [{ field: 'event', after: publicId(idPrefixes.event, eventId) }],
         });
         return deliveryId;

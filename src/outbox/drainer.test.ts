@@ -78,3 +78,60 @@ test('a row is never rejected because the database is away', async () => {
   expect(outbox.rejected).toEqual([]);
   expect(outbox.waiting()).toEqual(['bad', 'bad']);
 });
+
+test('the leader polls five times as slowly after ten seconds without a row, and quickly again after one', async () => {
+  let now = 0;
+  let rows = 0;
+  const pauses: number[] = [];
+  let task: (() => void) | null = null;
+  const drainer = new Drainer({
+    outbox: {
+      read: async () => {
+        const found = rows;
+        rows = 0;
+        return Array.from({ length: found }, () => ({
+          seq: '1',
+          id: newEventId(Date.now()),
+          tenant: 'acme',
+          type: 'a',
+          data: Buffer.from('1'),
+          idempotencyKey: null,
+          options: null,
+        }));
+      },
+      reject: async () => {},
+    },
+    sink: { accept: async (events) => events.map(() => ({})) },
+    clock: {
+      now: () => now,
+      monotonic: () => now,
+      after: (delayMs, next) => {
+        pauses.push(delayMs);
+        task = next;
+        return () => {};
+      },
+    },
+    isLeader: () => true,
+    pollMs: 20,
+    standInMs: 1000,
+    batchRows: BATCH_ROWS,
+    batchBytes: 1000,
+    onRejected() {},
+    onProblem() {},
+  });
+  const poll = async (found: number): Promise<number> => {
+    rows = found;
+    const before = pauses.length;
+    task!();
+    await expect.poll(() => pauses.length).toBe(before + 1);
+    return pauses.at(-1)!;
+  };
+  drainer.start();
+  expect(await poll(0)).toBe(100);
+  expect(await poll(1)).toBe(20);
+  now += 10_000;
+  expect(await poll(0)).toBe(20);
+  now += 1;
+  expect(await poll(0)).toBe(100);
+  await drainer.stop();
+});

@@ -32,7 +32,7 @@ export interface DrainerOptions {
   readonly sink: CommittedEventSink;
   readonly clock: Clock;
   readonly isLeader: () => boolean;
-  /** How often the leader reads. */
+  /** How often the leader reads while rows arrive. */
   readonly pollMs: number;
   /** How often the other processes read, and how old a row must be for them. */
   readonly standInMs: number;
@@ -51,6 +51,9 @@ interface RejectedRow {
 type Answers = ReadonlyMap<CommittedEvent, object | Error>;
 
 const PAUSE_AFTER_FAILURE_MS = 200;
+/** After this time without a row the leader polls more slowly. Most installations publish nothing for long times, or never. */
+const IDLE_AFTER_MS = 10_000;
+const IDLE_POLL_FACTOR = 5;
 /** A row that fails this often for a reason that may be temporary is rejected. */
 const MAX_FAILURES = 5;
 
@@ -60,6 +63,7 @@ export class Drainer {
   /** How often each waiting row has failed, by `seq`. */
   #failures = new Map<string, number>();
   #lastReadAt = Number.NEGATIVE_INFINITY;
+  #lastRowAt = Number.NEGATIVE_INFINITY;
   #cancel: (() => void) | null = null;
   #running: Promise<void> | null = null;
   #stopped = false;
@@ -89,15 +93,21 @@ export class Drainer {
   }
 
   async #drain(): Promise<void> {
-    const { clock, isLeader, pollMs, standInMs } = this.#options;
+    const { clock, isLeader, standInMs } = this.#options;
     try {
       let hasMore = isLeader() || clock.monotonic() - this.#lastReadAt >= standInMs;
       while (hasMore && !this.#stopped) hasMore = await this.runOnce();
-      this.#schedule(this.#failures.size > 0 ? PAUSE_AFTER_FAILURE_MS : pollMs);
+      this.#schedule(this.#failures.size > 0 ? PAUSE_AFTER_FAILURE_MS : this.#pollMs);
     } catch (error) {
       this.#options.onProblem('read the outbox', error);
       this.#schedule(PAUSE_AFTER_FAILURE_MS);
     }
+  }
+
+  get #pollMs(): number {
+    const { clock, pollMs } = this.#options;
+    const isIdle = clock.monotonic() - this.#lastRowAt > IDLE_AFTER_MS;
+    return isIdle ? pollMs * IDLE_POLL_FACTOR : pollMs;
   }
 
   /** Moves one batch. Returns true if it was full, so that there may be more. */
@@ -115,6 +125,7 @@ export class Drainer {
     const now = clock.monotonic();
     this.#position.recordRead({ afterSeq, tookMs: now - startedAt, lastSeq: rows.at(-1)?.seq ?? null, now });
     if (rows.length === 0) return false;
+    this.#lastRowAt = now;
 
     const events: CommittedEvent[] = [];
     const rejected: RejectedRow[] = [];

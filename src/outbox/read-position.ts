@@ -7,7 +7,7 @@
  * take a twentieth of the time.
  */
 export interface ReadPositionOptions {
-  /** A read from the first row that takes longer than this is not repeated at once. */
+  /** A read from the first row that takes longer than this is not repeated immediately. */
   readonly fastMs: number;
   readonly lookBackMs: number;
 }

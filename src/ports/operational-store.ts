@@ -4,6 +4,7 @@
  */
 import type { DisabledReason } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
+import type { NoticeGroup, NoticeType, PendingNotice } from '../domain/notices.ts';
 import type { OperationalType } from '../domain/operational.ts';
 
 export interface OperationalNote {
@@ -30,7 +31,7 @@ export interface NotedEndpoint {
 export interface OperationalEvent {
   readonly id: Uuid;
   readonly tenant: string;
-  readonly type: OperationalType;
+  readonly type: OperationalType | NoticeType;
   readonly data: Readonly<Record<string, unknown>>;
   /** Null: all endpoints that subscribe to the type. */
   readonly endpointIds: readonly Uuid[] | null;
@@ -42,6 +43,23 @@ export interface OldestWaiting {
   readonly tenant: string;
   /** When the delivery became due, in milliseconds since the epoch. */
   readonly since: number;
+}
+
+/** Why the archive cannot be written. */
+export interface ArchiveFailure {
+  readonly since: number;
+  /** Null: the archive as a whole. */
+  readonly partition: string | null;
+  readonly error: string;
+}
+
+/** The notices that become one message. */
+export interface DueDigest {
+  readonly notifierId: Uuid;
+  readonly tenant: string;
+  /** When the first of them was made, in milliseconds since the epoch. */
+  readonly since: number;
+  readonly groups: readonly NoticeGroup[];
 }
 
 export interface SunsetVersion {
@@ -73,6 +91,12 @@ export interface OperationalRound {
   /** The delivery that has been due for longest, of endpoints that are sent to. Operational events do not count. */
   findOldestWaiting(): Promise<OldestWaiting | null>;
 
+  /** Null: the archive can be written, or there is none. */
+  readArchiveFailure(): Promise<ArchiveFailure | null>;
+  /** Keeps notices until the window of their notifier ends. The first one begins the window. */
+  addNotices(notices: readonly PendingNotice[]): Promise<void>;
+  /** Removes and returns the notices of all notifiers whose window has ended. */
+  takeDigests(windowMs: number): Promise<readonly DueDigest[]>;
   /** Returns versions of event types that passed their sunset and were not returned before. */
   takeSunsets(): Promise<readonly SunsetVersion[]>;
 
@@ -81,7 +105,8 @@ export interface OperationalRound {
 }
 
 export interface OperationalStore {
-  hasNotes(): Promise<boolean>;
+  /** Whether there are notes, and notifiers whose window has ended. */
+  findWork(noticeWindowMs: number): Promise<{ readonly notes: boolean; readonly digests: boolean }>;
   /**
    * Runs a round unless another process is running one. Commits if `work` resolves with true; otherwise, or if it
    * throws, nothing has changed. Returns false only if `work` did.

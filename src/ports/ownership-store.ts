@@ -1,7 +1,7 @@
 /**
  * Which worker owns which shard. Correctness rests on time alone: a worker sends only while its last renewal is younger
  * than `leaseMs`, and the store gives its shards to another worker only after that time has passed on the store's
- * clock. A session lock lets the store notice a dead worker sooner; it is never the proof.
+ * clock. A session lock lets the store notice a dead worker sooner. It never proves ownership.
  */
 import type { Uuid } from '../domain/ids.ts';
 
@@ -34,9 +34,15 @@ export interface StoreFacts {
 
 export interface Renewal extends StoreFacts {
   readonly shards: readonly OwnedShard[];
-  /** Marks this renewal in the store. Later renewals of the worker have higher marks while the store's clock goes on. */
+  /**
+   * Marks this renewal in the store. Later renewals of the worker have higher marks unless the store's clock goes
+   * back.
+   */
   readonly mark: number;
-  /** The mark that the store had before. Lower than that of the last renewal: the store has gone back to an earlier state. */
+  /**
+   * The mark that the store had before. If it is lower than that of the last renewal, the store was set back to an
+   * earlier state.
+   */
   readonly previousMark: number;
 }
 
@@ -85,7 +91,7 @@ export interface OwnershipStore {
 
   /**
    * Identifies the history of the store: another value after a failover, or a restore to an earlier time, even if
-   * nothing was lost. Null: the store does not tell.
+   * nothing was lost. Null: the store cannot tell.
    */
   readTimeline(): Promise<string | null>;
 }

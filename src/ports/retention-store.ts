@@ -1,6 +1,6 @@
 /**
- * Deletes data whose retention has ended. Whole partitions go; what is still needed moves to a replacement of the same range
- * first. Each step is one commit, and every step can be repeated after a crash.
+ * Deletes data whose retention has ended, by dropping whole partitions. Rows that are still needed are copied first,
+ * to a replacement of the same range. Each step is one commit, and every step can be repeated after a crash.
  *
  *   findExpired ──▶ prepare ──▶ copy … copy ──▶ swap ──▶ dropDetached
  */
@@ -35,8 +35,8 @@ export interface PartitionDropper {
   /** Drops the partitions that were replaced. Returns their names. */
   dropDetached(): Promise<readonly string[]>;
   /**
-   * Deletes rows of replacements that nothing needs any more. Returns how many it deleted. `finishedSinceMs`: deliveries
-   * that ended earlier go.
+   * Deletes rows of replacements that nothing needs any more, such as deliveries that ended before `finishedSinceMs`.
+   * Returns how many it deleted.
    */
   cleanReplacements(
     table: PartitionedTable,

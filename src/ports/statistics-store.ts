@@ -1,4 +1,7 @@
-/** The statistics journal, to which the accept log and the delivery queue add rows, and the totals that upkeep computes from it. */
+/**
+ * The statistics journal and the totals that upkeep computes from it. The accept log and the delivery queue add rows to
+ * the journal.
+ */
 import type { Uuid } from '../domain/ids.ts';
 import type { EndpointBucket, EventBucket } from '../domain/statistics.ts';
 

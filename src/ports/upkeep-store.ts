@@ -57,4 +57,10 @@ export interface UpkeepStore extends EndpointDisabler, ExpiredDataCleaner {
 
   /** Seals the headers of up to `max` endpoints that earlier versions stored in plain text. Returns how many it read. */
   sealPlainHeaders(max: number): Promise<number>;
+
+  /**
+   * Redacts values of custom headers in up to `max` attempts that earlier versions recorded, oldest first. Returns false if
+   * none is left.
+   */
+  redactOldAttempts(max: number): Promise<boolean>;
 }

@@ -7,4 +7,6 @@ export const ADVISORY_LOCKS = {
   operationalEvents: 7_283_640_005,
   inboxes: 7_283_640_006,
   fanOuts: 7_283_640_007,
+  archive: 7_283_640_008,
+  confirmationMails: 7_283_640_011,
 } as const;

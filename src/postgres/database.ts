@@ -34,7 +34,7 @@ const BY_LOOKUP = [...BY_INDEX, 'set enable_hashjoin = off'];
 const BY_HASH = [...BY_INDEX, 'set enable_nestloop = off'];
 /**
  * A process that is paused inside a transaction must not keep its locks. Shorter than the `lock_timeout` of the API, so
- * that whoever waits for such a lock gets it in time.
+ * that a statement that waits for such a lock gets it in time.
  */
 const END_IDLE_TRANSACTIONS = "set idle_in_transaction_session_timeout = '4s'";
 const ALWAYS = [

@@ -89,7 +89,7 @@ export function createEndpointCache(
       const { rows } = await withStoreErrors(pool.query<ChangedRow>({ ...CHANGED_SINCE, values: [version] }));
       const stored = Number(rows[0]!.version);
       if (!rows[0]!.is_unknown) {
-        const changed = remember(rows.filter((row) => row.id !== null));
+        const changed = cacheRows(rows.filter((row) => row.id !== null));
         version = stored;
         return notify(changed);
       }
@@ -103,7 +103,7 @@ export function createEndpointCache(
     const changed: Endpoint[] = [];
     for (let after = BEFORE_ALL_IDS; ; ) {
       const { rows } = await withStoreErrors(pool.query<EndpointRow>({ ...PAGE, values: [after] }));
-      for (const endpoint of remember(rows)) changed.push(endpoint);
+      for (const endpoint of cacheRows(rows)) changed.push(endpoint);
       if (rows.length < PAGE_SIZE) break;
       after = rows.at(-1)!.id;
     }
@@ -114,7 +114,7 @@ export function createEndpointCache(
     if (isReplaced) for (const listener of replacedListeners) listener();
   }
 
-  function remember(rows: readonly EndpointRow[]): Endpoint[] {
+  function cacheRows(rows: readonly EndpointRow[]): Endpoint[] {
     const read = rows.map(decryptOrPause);
     for (const endpoint of read) endpoints.set(endpoint.id, endpoint);
     return read;
@@ -134,8 +134,8 @@ export function createEndpointCache(
   }
 
   /**
-   * Throws at the start if a secret cannot be decrypted, because the key is wrong. Later only one endpoint is
-   * concerned, and it is treated as paused.
+   * If a secret cannot be decrypted, throws during the first read, because the encryption key is wrong. During a later
+   * read it returns the endpoint as paused, so that the others keep working.
    */
   function decryptOrPause(row: EndpointRow): Endpoint {
     try {
@@ -151,7 +151,7 @@ export function createEndpointCache(
     }
   }
 
-  /** A runningRead read may have started before the caller's change, so the caller waits for the next one. */
+  /** A read that is running may have started before the caller's change, so the caller waits for the next one. */
   function refresh(): Promise<void> {
     if (runningRead === null) {
       runningRead = read().finally(() => {

@@ -26,7 +26,10 @@ it.each([
 
 it.each([
   ['a cut connection', Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })],
-  ['a pipe that looks like a SQLSTATE', Object.assign(new Error('write EPIPE'), { code: 'EPIPE' })],
+  [
+    'a broken pipe, whose code looks like a SQLSTATE',
+    Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }),
+  ],
   ['an error without a code', new Error('Connection terminated unexpectedly')],
   ['no error at all', undefined],
   ['null', null],
@@ -53,10 +56,10 @@ it.each([
 });
 
 it.each([
-  ['a fault in a statement', server('42P01')],
+  ['an error in a statement', server('42P01')],
   ['a bad value', server('22021')],
   ['a file that is not there', socket('open', 'ENOENT')],
-  ['a fault of ours', new TypeError('undefined is not a function')],
+  ['a bug in our own code', new TypeError('undefined is not a function')],
   ['nothing', null],
 ])('not an outage: %s', (_, error) => {
   expect(isOutage(error)).toBe(false);

@@ -4,7 +4,7 @@ import { ADVISORY_LOCKS } from './advisory-locks.ts';
 import { type Client, inTransaction, type Pool } from './database.ts';
 import { isOutage } from './failures.ts';
 
-/** An arbitrary number that only migrations lock: two processes that start together take turns. */
+/** `server_version_num` of the oldest supported server, PostgreSQL 15. */
 const OLDEST_SERVER = 150_000;
 /**
  * Migrations of large tables take long, and so may another process that migrates first. (The driver takes 0 as its

@@ -18,7 +18,7 @@ export interface PostgresNotifierOptions {
 }
 
 const RECONNECT_MS = 200;
-/** A connection that was cut without notice stays silent, like one on which nothing happens. */
+/** How often to check the connection: one that was cut without notice is as silent as one without messages. */
 const CHECK_MS = 2_000;
 
 type Handler = (message: never) => void;
@@ -144,7 +144,7 @@ export class PostgresNotifier implements Notifier {
     client?.release(true);
   }
 
-  /** A channel that is added or dropped while connected. A failure breaks the connection, which starts over. */
+  /** Listens to a channel or stops listening, while connected. After a failure the notifier connects again. */
   #command(statement: string): void {
     const client = this.#client;
     if (client === null) return;

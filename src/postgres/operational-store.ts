@@ -1,17 +1,18 @@
 import type { OperationalStore } from '../ports/operational-store.ts';
 import { ADVISORY_LOCKS } from './advisory-locks.ts';
 import { type Database, inTransaction } from './database.ts';
+import { addNotices, takeDigests } from './queries/notice-digests.ts';
 import {
   clearState,
   currentVersion,
-  hasNotes,
+  findWork,
   hasState,
   notedEndpoints,
   publishOperational,
   setStates,
   takeNotes,
 } from './queries/operational-events.ts';
-import { countDeadLettersUpTo, findOldestWaiting } from './queries/operational-levels.ts';
+import { countDeadLettersUpTo, findOldestWaiting, readArchiveFailure } from './queries/operational-levels.ts';
 import { tryLock } from './queries/upkeep.ts';
 import { takeSunsets } from './queries/version-sunsets.ts';
 import { withStoreErrors } from './store-error.ts';
@@ -22,7 +23,7 @@ class RolledBack extends Error {}
 export function createPostgresOperationalStore(database: Pick<Database, 'pool'>): OperationalStore {
   const pool = database.pool('api');
   return {
-    hasNotes: () => withStoreErrors(hasNotes(pool)),
+    findWork: (noticeWindowMs) => withStoreErrors(findWork(pool, noticeWindowMs)),
     async runRound(work) {
       const transaction = inTransaction(pool, async (client) => {
         if (!(await tryLock(client, ADVISORY_LOCKS.operationalEvents))) return true;
@@ -35,6 +36,9 @@ export function createPostgresOperationalStore(database: Pick<Database, 'pool'>)
           clearState: (kind, subject) => clearState(client, kind, subject),
           countDeadLetters: (max) => countDeadLettersUpTo(client, max),
           findOldestWaiting: () => findOldestWaiting(client),
+          readArchiveFailure: () => readArchiveFailure(client),
+          addNotices: (notices) => addNotices(client, notices),
+          takeDigests: (windowMs) => takeDigests(client, windowMs),
           takeSunsets: () => takeSunsets(client),
           publish: (events) => publishOperational(client, events),
         });

@@ -1,6 +1,6 @@
 /**
  * Leases in PostgreSQL. Each session holds an advisory lock on a connection of its own: when a process dies, PostgreSQL
- * releases the lock at once, and the other workers need not wait for `deadAfterMs`.
+ * releases the lock immediately, and the other workers need not wait for `deadAfterMs`.
  */
 import { randomBytes } from 'node:crypto';
 import type { OwnershipSession, OwnershipStore, WorkerRegistration } from '../ports/ownership-store.ts';

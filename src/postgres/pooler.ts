@@ -5,7 +5,7 @@ import pg from 'pg';
 export type Pooling = 'none' | 'session' | 'transaction';
 
 const CONNECT_MS = 10_000;
-/** With several free server connections the pooler may give the same one back by chance. */
+/** Check several times: with several free server connections the pooler may return the same one by chance. */
 const ROUNDS = 4;
 
 export class PoolerError extends Error {

@@ -25,7 +25,8 @@ export class SecretBoxError extends Error {
   override name = 'SecretBoxError';
 }
 
-function keyIdOf(key: Buffer): string {
+/** The id of a key, which tells nothing about the key. */
+export function keyIdOf(key: Buffer): string {
   return createHash('sha256').update('posthorn key id').update(key).digest('hex').slice(0, 12);
 }
 

@@ -12,7 +12,7 @@ export interface SentRequest {
 }
 
 const computeHeaders = ({ deliveryId, number, startedAt }: SentRequest): Record<string, string> => ({
-  'content-type': 'application/json',
+  'content-type': JSON_TYPE,
   'webhook-id': publicId(idPrefixes.event, eventIdOfDelivery(deliveryId)),
   'webhook-timestamp': String(Math.floor(startedAt / 1000)),
   'posthorn-delivery': publicId(idPrefixes.delivery, deliveryId),
@@ -20,18 +20,19 @@ const computeHeaders = ({ deliveryId, number, startedAt }: SentRequest): Record<
 });
 
 const NOTHING_SENT = '{}';
+const JSON_TYPE = 'application/json';
 
 /** Works only for headers that the deliverer has built. */
 export function packHeaders(headers: Readonly<Record<string, string>>): string {
   const {
-    'content-type': _type,
+    'content-type': type,
     'webhook-id': _event,
     'webhook-timestamp': _timestamp,
     'posthorn-delivery': _delivery,
     'posthorn-attempt': _attempt,
     ...others
   } = headers;
-  return JSON.stringify(others);
+  return JSON.stringify(type === JSON_TYPE ? others : { 'content-type': type, ...others });
 }
 
 export function unpackHeaders(text: string, request: SentRequest): Record<string, string> {

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import type { Pool } from './database.ts';
 
-/** Connections to the database that a relay reads from. It belongs to someone else, so there are few. */
+/** Connections to the database that a relay reads from. The producer owns that database, so the relay opens few. */
 export function openSourcePool(options: {
   readonly connectionString: string;
   readonly onIdleError: (error: Error) => void;

@@ -12,7 +12,7 @@ test('errors of the server and of the connection become StoreErrors with the ori
   expect(await rejectWith(cut)).toMatchObject({ failure: 'outcome_unknown', cause: cut });
 });
 
-test('a bug in our own code stays what it is', async () => {
+test('an error of our own code is rethrown unchanged', async () => {
   const bug = new TypeError('undefined is not a function');
   expect(await rejectWith(bug)).toBe(bug);
 });

@@ -7,6 +7,7 @@ import { deleteOrphanedConversions } from './queries/conversions.ts';
 import { disableEndpoint } from './queries/endpoints.ts';
 import { deleteExpiredRequests } from './queries/idempotent-requests.ts';
 import { deleteOldInboxes } from './queries/inboxes.ts';
+import { redactOldAttempts } from './queries/redact-attempts.ts';
 import { sealPlainHeaders } from './queries/seal-plain-headers.ts';
 import { dropOldSkipped, dropSurplusSkipped } from './queries/skipped-deliveries.ts';
 import {
@@ -47,6 +48,7 @@ export function createPostgresUpkeepStore({
       ),
     applyTombstones: (nowMs) => withStoreErrors(applyTombstones(pool, nowMs)),
     ensurePartitions: () => withStoreErrors(ensurePartitions()),
+    redactOldAttempts: (max) => withStoreErrors(redactOldAttempts(pool, max)),
     sealPlainHeaders: (max) => withStoreErrors(sealPlainHeaders(pool, secretBox, max)),
     findDying: (limits) => withStoreErrors(findDyingEndpoints(pool, limits)),
     findFailing: (failingMs) => withStoreErrors(findFailingEndpoints(pool, failingMs)),

@@ -27,7 +27,7 @@ export interface Insert {
 
 export interface LogicalMessage {
   readonly kind: 'message';
-  /** False: the message was written at once, even if its transaction was rolled back. */
+  /** False: the message was written immediately, even if its transaction was rolled back. */
   readonly transactional: boolean;
   readonly lsn: bigint;
   readonly prefix: string;

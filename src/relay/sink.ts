@@ -22,7 +22,7 @@ export type SinkResult =
 export interface Sink {
   /**
    * Resolves when all items are durable, with one result per item. Throws if Posthorn cannot take them now: some may
-   * be stored, so the same items must be brought again.
+   * be stored, so the caller must pass the same items again.
    */
   accept(items: readonly Incoming[]): Promise<readonly SinkResult[]>;
 }

@@ -15,7 +15,7 @@ import { createPostgresFanOutStore } from '../postgres/fan-out-store.ts';
 import { PostgresNotifier } from '../postgres/notifier.ts';
 import { ensurePartitions } from '../postgres/partitions.ts';
 import { checkRoute } from '../postgres/pooler.ts';
-import { isRelaySchemaThere } from '../postgres/queries/relay-sources.ts';
+import { hasRelaySchema } from '../postgres/queries/relay-sources.ts';
 import type { SecretBox } from '../postgres/secret-box.ts';
 import { openSourcePool } from '../postgres/source-database.ts';
 import { createPostgresTenantLimits } from '../postgres/tenant-limits.ts';
@@ -194,7 +194,7 @@ function keepFresh(catalogue: EventCatalogue): () => void {
 }
 
 async function checkPosthorn(pool: Pool, shownUrl: string): Promise<void> {
-  if (await isRelaySchemaThere(pool)) return;
+  if (await hasRelaySchema(pool)) return;
   throw new RelayError(
     `The database of Posthorn (${shownUrl}) has no schema for a relay: it is older than this version, or it is another database.`,
     'Run `posthorn migrate` or start the servers of this version, and check DATABASE_URL.',

@@ -4,7 +4,7 @@
  *   lock the next rows ──▶ Posthorn stores them (durable) ──▶ remove or mark them ──▶ commit in the source
  *
  * After a crash before the last step the rows are locked and sent again; Posthorn recognizes their ids, and they are
- * only removed. Any number of relays may do this at once: each skips the rows that another one has locked.
+ * only removed. Any number of relays may do this at the same time: each skips the rows that another one has locked.
  */
 import { type Client, inTransaction, type Pool } from '../postgres/database.ts';
 import {

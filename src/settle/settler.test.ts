@@ -70,6 +70,7 @@ function setUp(answer: (sent: SettleBatch, call: number) => Uuid[] | Error) {
     sink,
     clock,
     batchRows: 10,
+    lingerMs: 0,
     worker: { workerId: 'w', workerName: 'w' },
     onProblem: () => {},
   });
@@ -85,6 +86,77 @@ async function settleAll(settler: Settler, settlements: readonly Settlement[]): 
   await settler.waitUntilIdle();
   return done;
 }
+
+/** A settler whose timers end when the test says so. */
+function setUpLingering() {
+  const sent: Uuid[][] = [];
+  const timers: { delayMs: number; task: () => void }[] = [];
+  const settler = new Settler({
+    sink: {
+      settle: async (batch) => {
+        sent.push(idsOf(batch));
+        return new Set(idsOf(batch));
+      },
+    },
+    clock: {
+      now: () => 0,
+      monotonic: () => 0,
+      after: (delayMs, task) => {
+        const timer = { delayMs, task };
+        timers.push(timer);
+        return () => void timers.splice(timers.indexOf(timer), 1);
+      },
+    },
+    batchRows: 10,
+    lingerMs: 20,
+    worker: { workerId: 'w', workerName: 'w' },
+    onProblem: () => {},
+  });
+  const add = (one: Settlement, change: HealthChange | null = null) => settler.settle(one, change, () => {});
+  return { settler, sent, timers, add };
+}
+
+const turns = async () => {
+  for (let turn = 0; turn < 3; turn += 1) await new Promise<void>((resolve) => setImmediate(resolve));
+};
+
+describe('results that nothing depends on', () => {
+  it('wait for others and share a commit with them', async () => {
+    const { sent, timers, add } = setUpLingering();
+    add(settlement('a'));
+    await turns();
+    add(settlement('b'));
+    await turns();
+    expect(sent).toEqual([]);
+    expect(timers.map(({ delayMs }) => delayMs)).toEqual([20]);
+    timers[0]!.task();
+    await turns();
+    expect(sent).toEqual([['a', 'b']]);
+  });
+
+  it.each<[string, Settlement, HealthChange | null]>([
+    ['a retry', { ...settlement('b'), verdict: { kind: 'retry', dueAt: 1 } }, null],
+    ['a success of a FIFO endpoint', { ...settlement('b'), fifo: true }, null],
+    ['a success that changes the health of its endpoint', settlement('b'), health('endpoint', 0)],
+  ])('wait no longer when %s arrives', async (_, urgent, change) => {
+    const { sent, timers, add } = setUpLingering();
+    add(settlement('a'));
+    add(urgent, change);
+    await turns();
+    expect(sent).toEqual([['a', 'b']]);
+    expect(timers).toEqual([]);
+  });
+
+  it('wait no longer when a batch is full or the process stops', async () => {
+    const { settler, sent, add } = setUpLingering();
+    for (let index = 0; index < 10; index += 1) add(settlement(`full-${index}`));
+    await turns();
+    expect(sent).toHaveLength(1);
+    add(settlement('last'));
+    await settler.waitUntilIdle();
+    expect(sent[1]).toEqual(['last']);
+  });
+});
 
 describe('the settler', () => {
   it('records results that arrive together in one batch and reports which deliveries moved', async () => {

@@ -34,12 +34,12 @@ function createRunner(waiting: number, limit: () => number) {
 }
 
 describe('a task whose chunk runs into the statement timeout', () => {
-  test('goes on with half of it until it is quick enough, also in its next turn', async () => {
+  test('halves its chunks until they are quick enough, and keeps that size in its next turn', async () => {
     const { runner, sizes, failures, releases } = createRunner(2_000, () => 100);
     while (await runner.runOnce());
     expect(sizes.slice(0, 4)).toEqual([500, 250, 125, 62]);
     expect(releases[0]).toBe(20);
-    // Now and then it tries whether the database has become faster.
+    // After some quick chunks it tries a larger one again.
     expect(sizes.slice(4).every((size) => size === 62 || size === 124)).toBe(true);
     expect(sizes.slice(4)).toContain(124);
     expect(failures).toEqual([]);
@@ -102,7 +102,7 @@ describe('a task that waits for a row that another transaction keeps locked', ()
     return { runner, tries, failures };
   }
 
-  test('lets other tasks run at once, and goes on with smaller chunks', async () => {
+  test('lets other tasks run immediately, and continues with smaller chunks', async () => {
     const { runner, tries, failures } = createBlockedRunner(20_000);
     while (await runner.runOnce());
     expect(tries).toEqual([

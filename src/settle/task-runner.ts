@@ -11,7 +11,8 @@
  *                             or another transaction keeps a row locked)
  *
  * A chunk that runs into the store's time limit is halved, because fewer deliveries take less time. A chunk that waits for
- * a locked row is halved too, so that the deliveries before that row go on, and other tasks get their turn at once.
+ * a locked row is halved too, so that the deliveries before that row are processed, and other tasks get their turn
+ * immediately.
  */
 import type { Clock } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';
@@ -52,7 +53,7 @@ export class TaskRunner {
   readonly #sizes = new Map<Uuid, { size: number; done: number }>();
   /** Tasks that a locked row stops: when that began on the monotonic clock, and how often they tried. */
   readonly #blocked = new Map<Uuid, { readonly since: number; tries: number }>();
-  #cancel: (() => void) | null = null;
+  #cancelPoll: (() => void) | null = null;
   #running: Promise<void> | null = null;
   #runAgain = false;
   #stopped = false;
@@ -69,13 +70,13 @@ export class TaskRunner {
   runSoon(): void {
     if (this.#stopped) return;
     this.#runAgain = true;
-    this.#cancel?.();
-    this.#cancel = null;
+    this.#cancelPoll?.();
+    this.#cancelPoll = null;
     this.#running ??= this.#runAll().finally(() => {
       this.#running = null;
       if (this.#runAgain) this.runSoon();
       else if (!this.#stopped)
-        this.#cancel = this.#options.clock.after(this.#options.pollMs, () => this.runSoon());
+        this.#cancelPoll = this.#options.clock.after(this.#options.pollMs, () => this.runSoon());
     });
   }
 
@@ -83,8 +84,8 @@ export class TaskRunner {
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#runAgain = false;
-    this.#cancel?.();
-    this.#cancel = null;
+    this.#cancelPoll?.();
+    this.#cancelPoll = null;
     await this.#running;
   }
 
@@ -118,7 +119,7 @@ export class TaskRunner {
       } catch (error) {
         this.#options.onProblem('work on a task', error);
         if (storeFailureOf(error) === 'timeout') {
-          // At once: the heartbeat is old by now, and another runner would begin with a whole chunk.
+          // Try again immediately: the heartbeat is old by now, and another runner would begin with a whole chunk.
           if (this.#halveChunk(task)) continue;
           await this.#fail(task, 'A single delivery takes the database longer than a statement may take.');
           return true;

@@ -1,8 +1,8 @@
 /**
  * Hides secrets in log lines by the names of their fields, at any level of the object.
  *
- * pino's own redaction needs paths: for these fields on three levels it took 41 µs per line, the line itself 1.5 µs.
- * This walk takes about 1 µs, and copies an object only if it hides something.
+ * pino's own redaction needs paths: for these fields on three levels it took 41 µs per line. Writing a line takes
+ * 1.5 µs. This walk takes about 1 µs, and copies an object only if it hides something.
  */
 const SECRET_FIELDS = new Set(
   [

@@ -31,7 +31,7 @@ export type DropStep = 'before_drop' | 'prepare' | 'copy' | 'copied' | 'swap' | 
 
 const ROWS_PER_COPY = 5_000;
 /**
- * A try blocks everything that uses the table for up to 50 ms, and then everything has time to catch up. If a transaction
+ * A try blocks all statements on the table for up to 50 ms. The pause after it lets them catch up. If a transaction
  * keeps the table locked, the next round tries again.
  */
 const SWAP_TRIES = 10;

@@ -32,7 +32,7 @@ async function run(store: Partial<RowExpirer>): Promise<string[]> {
   return log;
 }
 
-test('LIF-1: what cannot be deleted does not stop the rest', async () => {
+test('LIF-1: a kind of data that cannot be deleted does not stop the others', async () => {
   const fail = () => Promise.reject(new Error('no'));
   expect(
     await run({

@@ -72,7 +72,7 @@ async function expireTenantEvents(options: ExpireRowsOptions, isStopped: () => b
     days: { events },
   } = options;
   for (const { tenant, days } of await store.listTenantRetentions()) {
-    // The global retention may have become shorter since: then partitions go first.
+    // The global retention may have become shorter since: then upkeep drops the whole partitions first.
     if (events !== 0 && expiresFirst(events, days)) continue;
     const cutoffMs = cutoffOf(days, clock.now())!;
     await attempt(options, 'delete expired events of a tenant', async () => {

@@ -35,7 +35,7 @@ export class Measurements<Figures> extends Recurring {
       const takenAt = clock.monotonic();
       this.#latest = { takenAt, figures: await measure() };
     } catch (error) {
-      onProblem('measure what waits', error);
+      onProblem('measure the figures for the metrics', error);
     }
   }
 }

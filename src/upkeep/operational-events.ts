@@ -4,6 +4,9 @@
  *   something happens ──▶ note ──▶ one event per tenant that subscribes ──▶ outbox ──▶ stored, delivered, retried …
  *                     same commit       same commit that deletes the note     exactly once
  *
+ * For notifiers (docs/notices.md) the same commit keeps notices. The first one begins a window; when it ends, all notices
+ * of the notifier become one event for it.
+ *
  * One process at a time publishes; if it is killed, the next one finds the notes. Operational events never cause more
  * of themselves: dead deliveries of operational events get no note, nor does a circuit that opens because of one; a
  * circuit is reported closed only if it was reported open; an endpoint is disabled once, and enabled again by people;
@@ -12,6 +15,7 @@
 import type { Clock } from '../domain/clock.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import { eventIdFromForeignId, newEventId, timeOfId, type Uuid } from '../domain/ids.ts';
+import { type Digest, noticeTypes, type PendingNotice } from '../domain/notices.ts';
 import { type OperationalType, operationalTypes } from '../domain/operational.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type {
@@ -21,6 +25,7 @@ import type {
   OperationalRound,
   OperationalStore,
 } from '../ports/operational-store.ts';
+import { collectNotifiers, type FindNotices } from './notifiers.ts';
 import { deathsPayload, endpointPayload } from './operational-payloads.ts';
 import { collectSubscribers, type FindSubscribers, hasSubscriber } from './operational-subscribers.ts';
 import { publishSunsets, type SunsetOptions } from './operational-sunsets.ts';
@@ -37,6 +42,8 @@ export interface OperationalEventsOptions extends ThresholdOptions, SunsetOption
   readonly operatorTenant: string;
   /** An endpoint's dead letters are reported at most once in this time. */
   readonly deadWindowMs: number;
+  /** Notices of a notifier in this time are one message. */
+  readonly noticeWindowMs: number;
   readonly publicUrl: string;
   readonly onProblem: (what: string, error: unknown) => void;
 }
@@ -60,9 +67,11 @@ export class OperationalEvents extends Recurring {
   }
 
   protected override async work(): Promise<void> {
-    const { store, clock, thresholdsEveryMs, onProblem } = this.#options;
+    const { store, clock, thresholdsEveryMs, noticeWindowMs, onProblem } = this.#options;
     try {
-      if (await store.hasNotes()) await this.#publishNotes();
+      const found = await store.findWork(noticeWindowMs);
+      if (found.notes) await this.#publishNotes();
+      if (found.digests) await store.runRound((round) => this.#runDigestRound(round));
       if (clock.monotonic() - this.#thresholdsCheckedAt < thresholdsEveryMs) return;
       this.#thresholdsCheckedAt = clock.monotonic();
       await this.#publishThresholds();
@@ -92,9 +101,11 @@ export class OperationalEvents extends Recurring {
     if (notes.length === 0) return true;
     if ((await round.readEndpointVersion()) !== endpoints.version) return false;
     const subscribers = collectSubscribers(endpoints.all());
+    const noticesAbout = collectNotifiers(endpoints.all());
     const noted = await round.loadEndpoints([...new Set(notes.map(({ endpointId }) => endpointId))]);
     const deaths = new Map<Uuid, OperationalNote[]>();
     const events: OperationalEvent[] = [];
+    const notices: PendingNotice[] = [];
     for (const note of notes) {
       const endpoint = noted.get(note.endpointId);
       if (endpoint === undefined) continue;
@@ -105,10 +116,28 @@ export class OperationalEvents extends Recurring {
       } else if (await isWorthReporting(round, note)) {
         const payload = endpointPayload(note, endpoint, this.#options.publicUrl);
         events.push(...this.#toEvents(subscribers, note, endpoint, payload));
+        notices.push(...noticesAbout(note.kind, endpoint, payload));
       }
     }
-    events.push(...(await this.#reportDeaths(round, subscribers, noted, deaths)));
-    await round.publish(events);
+    const ofDeaths = await this.#reportDeaths(round, subscribers, noticesAbout, noted, deaths);
+    await round.addNotices([...notices, ...ofDeaths.notices]);
+    await round.publish([...events, ...ofDeaths.events]);
+    return true;
+  }
+
+  async #runDigestRound(round: OperationalRound): Promise<boolean> {
+    const { clock, noticeWindowMs } = this.#options;
+    const digests = await round.takeDigests(noticeWindowMs);
+    const until = new Date(clock.now()).toISOString();
+    await round.publish(
+      digests.map(({ notifierId, tenant, since, groups }) => ({
+        id: newEventId(clock.now()),
+        tenant,
+        type: noticeTypes.digest,
+        data: { since: new Date(since).toISOString(), until, groups } satisfies Digest,
+        endpointIds: [notifierId],
+      })),
+    );
     return true;
   }
 
@@ -116,40 +145,47 @@ export class OperationalEvents extends Recurring {
   async #reportDeaths(
     round: OperationalRound,
     subscribers: FindSubscribers,
+    noticesAbout: FindNotices,
     noted: ReadonlyMap<Uuid, NotedEndpoint>,
     deaths: ReadonlyMap<Uuid, readonly OperationalNote[]>,
-  ): Promise<OperationalEvent[]> {
+  ): Promise<{ events: OperationalEvent[]; notices: PendingNotice[] }> {
     const reported: Uuid[] = [];
     const events: OperationalEvent[] = [];
+    const notices: PendingNotice[] = [];
     for (const [id, notes] of deaths) {
       const endpoint = noted.get(id)!;
       const payload = deathsPayload(notes, endpoint, this.#options.publicUrl);
       const ofEndpoint = this.#toEvents(subscribers, notes.at(-1)!, endpoint, payload);
-      if (ofEndpoint.length > 0) reported.push(id);
+      const noticesOfEndpoint = noticesAbout(operationalTypes.deliveryDead, endpoint, payload);
+      if (ofEndpoint.length > 0 || noticesOfEndpoint.length > 0) reported.push(id);
       events.push(...ofEndpoint);
+      notices.push(...noticesOfEndpoint);
     }
     if (reported.length > 0) await round.setStates(operationalTypes.deliveryDead, reported);
-    return events;
+    return { events, notices };
   }
 
   async #publishThresholds(): Promise<void> {
     const { store, clock, endpoints, operatorTenant } = this.#options;
     const subscribers = collectSubscribers(endpoints.all());
     const operators = (type: OperationalType) => subscribers(operatorTenant, type).filter(isOperator);
-    const types = [operationalTypes.deadLettersThreshold, operationalTypes.queueAge].filter(
-      (type) => operators(type).length > 0,
-    );
+    const noticesAbout = collectNotifiers(endpoints.all());
+    const types = [
+      operationalTypes.deadLettersThreshold,
+      operationalTypes.queueAge,
+      operationalTypes.archiveFailed,
+    ].filter((type) => operators(type).length > 0 || noticesAbout.hasOperator(type));
     if (types.length === 0) return;
     await store.runRound(async (round) => {
       const crossed = await checkThresholds(round, types, this.#options);
+      await round.addNotices(crossed.flatMap(({ type, data }) => noticesAbout(type, null, data)));
       await round.publish(
-        crossed.map(({ type, data }) => ({
-          id: newEventId(clock.now()),
-          tenant: operatorTenant,
-          type,
-          data,
-          endpointIds: operators(type).map(({ id }) => id),
-        })),
+        crossed.flatMap(({ type, data }) => {
+          const endpointIds = operators(type).map(({ id }) => id);
+          return endpointIds.length === 0
+            ? []
+            : { id: newEventId(clock.now()), tenant: operatorTenant, type, data, endpointIds };
+        }),
       );
       return true;
     });

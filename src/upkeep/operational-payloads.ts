@@ -1,6 +1,11 @@
 /** The `data` of operational events. See docs/operational-events.md. */
 import { eventIdOfDelivery, publicId, type Uuid } from '../domain/ids.ts';
-import type { NotedEndpoint, OldestWaiting, OperationalNote } from '../ports/operational-store.ts';
+import type {
+  ArchiveFailure,
+  NotedEndpoint,
+  OldestWaiting,
+  OperationalNote,
+} from '../ports/operational-store.ts';
 
 type Payload = Readonly<Record<string, unknown>>;
 
@@ -123,5 +128,16 @@ export function queueAgePayload(
       tenant: oldest.tenant,
       console_url: `${publicUrl}/console/deliveries/${id}`,
     },
+  };
+}
+
+/** Null: the archive can be written again. */
+export function archivePayload(failure: ArchiveFailure | null, now: number): Payload {
+  return {
+    at: isoTime(now),
+    state: failure === null ? 'recovered' : 'failing',
+    since: failure && isoTime(failure.since),
+    partition: failure?.partition ?? null,
+    error: failure?.error ?? null,
   };
 }

@@ -1,14 +1,25 @@
-/** Two thresholds. Each is reported when the value reaches it, and again when the value has fallen below half of it. */
+/** Levels of the whole deployment. Each is reported when the value reaches it, and again when the value has fallen below half of it. */
 import type { Clock } from '../domain/clock.ts';
 import { type OperationalType, operationalTypes } from '../domain/operational.ts';
-import type { OperationalEvent, OperationalRound } from '../ports/operational-store.ts';
-import { deadLettersPayload, queueAgePayload, type ThresholdCrossing } from './operational-payloads.ts';
+import type { OperationalRound } from '../ports/operational-store.ts';
+import {
+  archivePayload,
+  deadLettersPayload,
+  queueAgePayload,
+  type ThresholdCrossing,
+} from './operational-payloads.ts';
 
 export interface ThresholdOptions {
   readonly clock: Clock;
   readonly deadLettersThreshold: number;
   readonly queueAgeThresholdMs: number;
   readonly publicUrl: string;
+}
+
+/** An operational event without its receivers. */
+export interface OperationalReport {
+  readonly type: OperationalType;
+  readonly data: Readonly<Record<string, unknown>>;
 }
 
 /** Dead letters are counted up to this many times the threshold. */
@@ -20,8 +31,8 @@ export async function checkThresholds(
   round: OperationalRound,
   types: readonly OperationalType[],
   { clock, publicUrl, deadLettersThreshold, queueAgeThresholdMs }: ThresholdOptions,
-): Promise<Pick<OperationalEvent, 'type' | 'data'>[]> {
-  const crossed: Pick<OperationalEvent, 'type' | 'data'>[] = [];
+): Promise<OperationalReport[]> {
+  const crossed: OperationalReport[] = [];
   for (const type of types) {
     if (type === operationalTypes.deadLettersThreshold) {
       const count = await round.countDeadLetters(deadLettersThreshold * COUNT_FACTOR);
@@ -34,6 +45,10 @@ export async function checkThresholds(
       const crossing = await checkThreshold(round, type, queueAgeThresholdMs, ageMs);
       if (crossing !== null)
         crossed.push({ type, data: queueAgePayload(crossing, oldest, clock.now(), publicUrl) });
+    } else if (type === operationalTypes.archiveFailed) {
+      const failure = await round.readArchiveFailure();
+      const crossing = await checkThreshold(round, type, 1, failure === null ? 0 : 1);
+      if (crossing !== null) crossed.push({ type, data: archivePayload(failure, clock.now()) });
     }
   }
   return crossed;

@@ -19,12 +19,17 @@ export interface UpkeepOptions
   readonly skippedPerEndpoint: number;
   readonly skippedRetentionMs: number;
   readonly autoDisable: AutoDisableOptions;
+  /** Called after partitions were dropped, or stayed because they are not archived. Must not wait for the archive. */
+  readonly startArchive?: (() => Promise<void>) | undefined;
   readonly onDisabled: (endpoints: readonly DisabledEndpoint[]) => void;
 }
 
 const SEAL_BATCH = 500;
 /** The limit per round. The rest waits for the next round, so that other upkeep gets its turn. */
 const SEAL_BATCHES = 200;
+
+const REDACT_BATCH = 500;
+const REDACT_BATCHES = 100;
 
 /** Background work that no event waits for. One process at a time runs it; running it twice is harmless. */
 export class Upkeep extends Recurring {
@@ -44,11 +49,13 @@ export class Upkeep extends Recurring {
         // One at a time: if one fails, the others still run.
         await this.#attempt('create partitions ahead of time', () => store.ensurePartitions());
         await this.#attempt('seal headers in plain text', () => this.#sealHeaders());
+        await this.#attempt('redact headers of old attempts', () => this.#redactAttempts());
         await this.#attempt('disable endpoints that fail', () => this.#disableEndpoints());
         await this.#attempt('delete expired data', () => deleteExpired(this.#options, isStopped));
         await this.#attempt('expunge what was restored', () => store.applyTombstones(clock.now()));
         await expireRows(ofRetention, isStopped);
         await this.#attempt('drop expired partitions', () => new PartitionDrops(ofRetention).run(isStopped));
+        await this.#attempt('start the archive', async () => this.#options.startArchive?.());
       });
     });
   }
@@ -58,6 +65,12 @@ export class Upkeep extends Recurring {
     const { store } = this.#options;
     for (let batches = 0; batches < SEAL_BATCHES && !this.isStopped; batches += 1)
       if ((await store.sealPlainHeaders(SEAL_BATCH)) < SEAL_BATCH) return;
+  }
+
+  async #redactAttempts(): Promise<void> {
+    const { store } = this.#options;
+    for (let batches = 0; batches < REDACT_BATCHES && !this.isStopped; batches += 1)
+      if (!(await store.redactOldAttempts(REDACT_BATCH))) return;
   }
 
   async #disableEndpoints(): Promise<void> {

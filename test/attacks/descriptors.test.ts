@@ -1,4 +1,4 @@
-/** Someone exhausts the descriptors of the process: deliveries go on, and no receiver is blamed. */
+/** Someone exhausts the descriptors of the process: deliveries continue, and no failure counts against a receiver. */
 import { connect, type Socket } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
 import { createTestDatabase } from '../support/database.ts';
@@ -61,7 +61,7 @@ it('hundreds of unauthenticated connections leave descriptors for deliveries and
   expect(posthorn.output()).toContain('too many connections; new ones are closed');
 });
 
-it('a request without a descriptor is no attempt, opens no circuit, and is reported', async () => {
+it('a request without a descriptor does not count as an attempt, opens no circuit, and is reported', async () => {
   const posthorn = await startWith(110);
   const receiver = await newReceiver();
   // Idle connections would keep their descriptors for another 4 s.

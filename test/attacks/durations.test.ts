@@ -1,4 +1,4 @@
-/** Durations that are no whole milliseconds: refused by name, because a stored one failed a whole batch of results. */
+/** Durations that are not whole milliseconds: the 422 names the field. A stored one once failed a whole batch of results. */
 import { expect, it } from 'vitest';
 import {
   createEndpoint,

@@ -1,6 +1,8 @@
-/** A secret in a custom header whose name does not look like one: sealed at rest, and shown to nobody who may not read it. */
-import { expect, it } from 'vitest';
-import { parsePublicId } from '../../src/domain/ids.ts';
+/** A secret in a custom header whose name does not look like one: encrypted at rest, and shown only to callers who may read it. */
+import { expect, it, onTestFinished } from 'vitest';
+import { firstIdAt, parsePublicId } from '../../src/domain/ids.ts';
+import { openDatabase } from '../../src/postgres/database.ts';
+import { readArchiveRows } from '../../src/postgres/queries/archive-rows.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   attemptsOf,
@@ -139,7 +141,7 @@ it('a key with endpoints:write but without secrets:read cannot see the values, n
   await expectStatus(patch({ url: 'https://elsewhere.example/', headers: null }), 200);
 });
 
-it('headers that an earlier version stored in plain text are sealed in the background, and still sent', async () => {
+it('headers that an earlier version stored in plain text are encrypted in the background, and still sent', async () => {
   const receiver = await newReceiver();
   const tenant = newTenant();
   const { id } = await createEndpoint(posthorn, { url: receiver.url, tenant });
@@ -161,6 +163,51 @@ it('headers that an earlier version stored in plain text are sealed in the backg
   const event = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
   await untilDeliveries(posthorn, event.id, 'delivered');
   expect(receiver.requests[0]!.headers['x-sharedsecret']).toBe('hidden-2');
+});
+
+/** What the archive would store of all attempts. */
+async function readForArchive(): Promise<unknown[]> {
+  const database = openDatabase({
+    connectionString: posthorn.database.url,
+    apiConnections: 1,
+    dispatchConnections: 1,
+    onIdleError: () => {},
+  });
+  onTestFinished(() => database.close());
+  const everything = { from: firstIdAt(0), to: firstIdAt(Date.now() + 60_000), after: null };
+  const rows = await readArchiveRows(database.pool('api'), 'attempts', everything, 1000, 1e9);
+  expect(rows.length).toBeGreaterThan(0);
+  return rows;
+}
+
+it('values that an earlier version recorded with attempts are redacted in the background, once', async () => {
+  const receiver = await newReceiver();
+  const tenant = newTenant();
+  await createEndpoint(posthorn, { url: receiver.url, tenant, headers: SECRETS });
+  const headers = { 'x-trace': 'of the event' };
+  const event = await publish(posthorn, { tenant, type: 'a.b', data: 1, headers });
+  const [delivery] = await untilDeliveries(posthorn, event.id, 'delivered');
+  const recorded = (await attemptsOf(posthorn, delivery!.id))[0]!.request_headers;
+  const stored = { ...recorded, 'x-sharedsecret': 'hidden-2', 'x-functions-key': 'hidden-3' };
+  await posthorn.database.query('update posthorn.attempts set request_headers = $2 where delivery_id = $1', [
+    parsePublicId('dlv', delivery!.id),
+    JSON.stringify(stored),
+  ]);
+  // As the migration does for a database with attempts. Upkeep begins when earlier versions no longer run.
+  await posthorn.database.query('insert into posthorn.attempts_redaction default values');
+  expect(JSON.stringify(await readForArchive())).not.toMatch(/hidden-[23]/);
+  await posthorn.database.query("update posthorn.attempts_redaction set until = now() + interval '1 ms'");
+  await eventually('the pass has ended', async () => {
+    const left = await posthorn.database.query('select from posthorn.attempts_redaction');
+    return left.length === 0;
+  });
+  const [attempt] = await attemptsOf(posthorn, delivery!.id);
+  expect(attempt!.request_headers).toEqual(recorded);
+  expect(attempt!.request_headers).toMatchObject({
+    'x-trace': 'of the event',
+    'x-functions-key': '[redacted]',
+    'webhook-signature': expect.stringMatching(/^v1,/),
+  });
 });
 
 it('an inbox shows no header that its endpoint keeps secret', async () => {

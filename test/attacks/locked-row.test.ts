@@ -48,7 +48,7 @@ test.each([
   const others = await Promise.all(answers.filter((_each, n) => n !== 11));
   expect(others.map(({ status }) => status)).toEqual(others.map(() => 202));
 
-  // The key is known to be locked by now: newcomers do not notice it, even beside another request that needs it.
+  // Posthorn knows by now that the key is locked: new requests are not delayed, even beside another one that needs the key.
   const again = post(blockedTenant, key);
   const startedAt = performance.now();
   const newcomers = await Promise.all(Array.from({ length: 20 }, () => post(tenant)));

@@ -35,7 +35,7 @@ it('a request for another host name needs a key: a web page may have a name that
   expect(answers[0]!.status).toBe(401);
 });
 
-it('POSTHORN_METRICS_ACCESS=key asks local requests too, and POSTHORN_METRICS_ADDR serves nothing else', async () => {
+it('POSTHORN_METRICS_ACCESS=key requires a key from local requests too, and POSTHORN_METRICS_ADDR serves nothing else', async () => {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   const port = await freePort();
@@ -59,7 +59,7 @@ it('POSTHORN_METRICS_ACCESS=key asks local requests too, and POSTHORN_METRICS_AD
     expect((await at(path, server.key)).status, path).toBe(404);
 });
 
-it('POSTHORN_METRICS_ACCESS=open asks nobody', async () => {
+it('POSTHORN_METRICS_ACCESS=open requires no key', async () => {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   const server = await startTestPosthorn({

@@ -1,4 +1,4 @@
-/** HTTP that is almost right: status lines that are no success, two hosts, endless names, credentials in an inbox. */
+/** Almost valid HTTP: status lines that do not mean success, two hosts, endless names, credentials in an inbox. */
 import { expect, it } from 'vitest';
 import { createDeliverer, DEVELOPMENT_EGRESS } from '../../src/deliver/index.ts';
 import { anEndpoint, attempt } from '../support/attempts.ts';
@@ -14,7 +14,7 @@ it.each([
   'HTTP/2.0 200 OK',
   'HTTP/0.9 200 OK',
   'HTTP/1.1 103 Early Hints\r\n\r\nHTTP/2.0 200 OK',
-])('a receiver that answers %j has not taken the event', async (line) => {
+])('a receiver that answers %j has not accepted the event', async (line) => {
   const receiver = await newReceiver();
   receiver.answer(rawThenClose(`${line}\r\ncontent-length: 0\r\n\r\n`));
   const deliverer = createDeliverer({

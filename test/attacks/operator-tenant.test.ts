@@ -20,7 +20,7 @@ describe('keys for the operator tenant', () => {
     expect(body.errors).toMatchObject([{ path: 'tenant' }]);
   });
 
-  test('a key from before is refused where it is used', async () => {
+  test('a key that already exists is refused when it is used', async () => {
     const { body } = await posthorn.api('POST', '/v1/keys', { scope: 'tenant', tenant: newTenant() });
     await posthorn.api('PUT', `/v1/tenants/${OPERATOR}`, {});
     await posthorn.database.query('update posthorn.api_keys set tenant = $1 where hash = $2', [

@@ -1,4 +1,4 @@
-/** A receiver sends without end where HTTP parsers do not count: Posthorn stops reading after a few kilobytes. */
+/** A receiver sends endless data in places where HTTP parsers do not count bytes: Posthorn stops reading after a few kilobytes. */
 import { expect, it } from 'vitest';
 import { createDeliverer, DEVELOPMENT_EGRESS } from '../../src/deliver/index.ts';
 import { anEndpoint, attempt } from '../support/attempts.ts';

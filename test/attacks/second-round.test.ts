@@ -59,7 +59,7 @@ const fill = <T>(value: T): T =>
         ),
       ) as T);
 
-describe('keys that are none', () => {
+describe('invalid keys', () => {
   const cases: [string, Record<string, string>, string?][] = [
     ['K01 the key in the query', {}, `/v1/endpoints?key=${ADMIN_KEY}&api_key=${ADMIN_KEY}`],
     [

@@ -11,7 +11,7 @@ const ANSWER_MS = 1_300;
 const posthorn = usePosthorn({
   env: {
     POSTHORN_MAX_SOCKETS: String(SOCKETS),
-    // Less than the slow endpoints would hold.
+    // Fewer than the slow endpoints would use.
     POSTHORN_LANE_ITEMS: '20',
     POSTHORN_LANE_BUDGET_ITEMS: '400',
   },
@@ -41,7 +41,7 @@ test('a fast endpoint is served at once while slow endpoints of another tenant h
     await fast.waitFor(served);
     return performance.now() - startedAt;
   };
-  // First while nobody knows that they are slow, then when all of them have answered, slowly.
+  // First while Posthorn does not know that they are slow, then after all of them have answered slowly.
   await slow.waitFor(SLOW_ENDPOINTS);
   const latencies = [await serve(), await serve(), await serve()];
   await slow.waitFor(3 * SLOW_ENDPOINTS);

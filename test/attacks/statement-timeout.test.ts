@@ -1,4 +1,4 @@
-/** A statement timeout (SQLSTATE 57014) concerns the event that takes too long, and nobody else. */
+/** A statement timeout (SQLSTATE 57014) affects only the event that takes too long. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { newTenant, usePosthorn } from '../support/posthorn.ts';

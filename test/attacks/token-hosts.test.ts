@@ -57,7 +57,7 @@ it('with POSTHORN_REQUIRE_CHALLENGE a tenant cannot name a token endpoint that h
   expect(victim.requests).toHaveLength(0);
 });
 
-it('20 events cause few requests to a token endpoint that is none', async () => {
+it('20 events cause few requests to a server that is not a token endpoint', async () => {
   const victim = await newReceiver();
   victim.answer({ status: 404 });
   const receiver = await newReceiver();

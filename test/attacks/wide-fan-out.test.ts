@@ -16,7 +16,7 @@ test('another tenant is answered quickly while events with 200 deliveries each a
     );
   await publish(posthorn, { tenant: other, type: 'a.b', data: 0 });
 
-  // Due tomorrow: this is about storing them, not about sending.
+  // Due tomorrow, because the test measures storing, not sending.
   const deliver_at = new Date(Date.now() + 86_400_000).toISOString();
   const events = Array.from({ length: EVENTS }, (_, n) => ({
     tenant: wide,
@@ -41,7 +41,7 @@ test('another tenant is answered quickly while events with 200 deliveries each a
   expect(body.results.map(({ deliveries }: { deliveries: number }) => deliveries)).toEqual(
     events.map(() => ENDPOINTS),
   );
-  // Stored as one batch, the attack delays whoever comes next by about its whole time.
+  // If the attack were stored as one batch, the next request would wait for almost all of it.
   expect(Math.max(...latencies)).toBeLessThan(attackMs! / 3);
   expect(latencies.length).toBeGreaterThan(10);
 

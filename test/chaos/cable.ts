@@ -25,7 +25,7 @@ export class Cable {
     this.port = (server.address() as { port: number }).port;
   }
 
-  /** Breaks every connection. New ones are possible at once. */
+  /** Breaks every connection. New ones are possible immediately. */
   cut(): void {
     for (const [client, server] of this.#pairs) {
       resetConnection(client);

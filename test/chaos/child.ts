@@ -12,7 +12,7 @@ export interface Exit {
   readonly process: string;
   readonly at: number;
   readonly how: string;
-  readonly lastWords: string;
+  readonly logTail: string;
 }
 
 export interface ChildOptions {
@@ -39,7 +39,7 @@ export abstract class Child {
   #exited: Promise<void> = Promise.resolve();
   #expected = false;
   #wasReady = false;
-  #said = '';
+  #firstOutput = '';
 
   constructor({ name, logFile, env, onExit }: ChildOptions) {
     this.name = name;
@@ -52,8 +52,8 @@ export abstract class Child {
   protected abstract isReady(): boolean | Promise<boolean>;
 
   /** The first thing that this process printed. */
-  protected get said(): string {
-    return this.#said;
+  protected get firstOutput(): string {
+    return this.#firstOutput;
   }
 
   get running(): boolean {
@@ -70,9 +70,9 @@ export abstract class Child {
         ...env,
       },
     });
-    this.#said = '';
+    this.#firstOutput = '';
     child.stdout.once('data', (text: Buffer) => {
-      this.#said = text.toString();
+      this.#firstOutput = text.toString();
     });
     const log = createWriteStream(this.logFile, { flags: 'a' });
     for (const stream of [child.stdout, child.stderr]) stream.pipe(log, { end: false });
@@ -95,10 +95,10 @@ export abstract class Child {
   }
 
   async #report(how: string): Promise<void> {
-    this.#onExit({ process: this.name, at: Date.now(), how, lastWords: await this.#lastWords() });
+    this.#onExit({ process: this.name, at: Date.now(), how, logTail: await this.#readLogTail() });
   }
 
-  async #lastWords(): Promise<string> {
+  async #readLogTail(): Promise<string> {
     const text = await readFile(this.logFile, 'utf8').catch(() => '');
     return text.trimEnd().split('\n').slice(-6).join('\n');
   }
@@ -111,7 +111,7 @@ export abstract class Child {
     try {
       await until(`${this.name} is ready`, check, timeoutMs);
     } catch (error) {
-      throw new Error(`${(error as Error).message}:\n${await this.#lastWords()}`, { cause: error });
+      throw new Error(`${(error as Error).message}:\n${await this.#readLogTail()}`, { cause: error });
     }
     this.#wasReady = true;
   }

@@ -74,7 +74,7 @@ export const plans: readonly EndpointPlan[] = [
 
 export const latePlan = (number: number): EndpointPlan => plan(`late-${number}`, { types: [LATE] });
 
-/** Creates the endpoint. If the outcome is unknown, retries under another name, so that a first one may also exist. */
+/** Creates the endpoint. If the outcome is unknown, retries under another name, because the first one may exist. */
 export async function register(
   system: System,
   receivers: Receivers,

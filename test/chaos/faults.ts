@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ShopFaultKind } from './four-ways/faults.ts';
 import type { Random } from './random.ts';
-import { badMoods, type Mood, type Receivers } from './receivers.ts';
+import { type Behaviour, badBehaviours, type Receivers } from './receivers.ts';
 import { type Member, type System, TIMES } from './system.ts';
 import { until } from './until.ts';
 
@@ -300,18 +300,18 @@ export class Flapping {
   async stop(): Promise<void> {
     this.#stopped = true;
     await this.#running;
-    this.#receivers.setMoods(Object.fromEntries(this.#endpoints.map((name) => [name, 'ok' as const])));
+    this.#receivers.setBehaviours(Object.fromEntries(this.#endpoints.map((name) => [name, 'ok' as const])));
   }
 
   async #run(): Promise<void> {
     while (!this.#stopped) {
-      const moods: Record<string, Mood> = {};
+      const behaviours: Record<string, Behaviour> = {};
       for (const name of this.#endpoints) {
-        moods[name] = this.#random.chance(0.25) ? this.#random.pick(badMoods) : 'ok';
+        behaviours[name] = this.#random.chance(0.25) ? this.#random.pick(badBehaviours) : 'ok';
       }
-      this.#receivers.setMoods(moods);
-      const bad = Object.entries(moods).filter(([, mood]) => mood !== 'ok');
-      const what = bad.map(([name, mood]) => `${name} ${mood}`).join(', ') || 'all well';
+      this.#receivers.setBehaviours(behaviours);
+      const bad = Object.entries(behaviours).filter(([, behaviour]) => behaviour !== 'ok');
+      const what = bad.map(([name, behaviour]) => `${name} ${behaviour}`).join(', ') || 'all well';
       const now = Date.now();
       this.#log.push({ kind: 'receivers_flap', what, hits: 'none', from: now, to: now, recoveredAt: now });
       await delay(this.#random.between(700, 2500));

@@ -13,7 +13,7 @@ const STALE_CONNECTION_MS = 500;
  * Replaces arrival times by the stored start times of attempts: a busy machine or a suspended worker may delay several
  * requests, which then arrive together.
  */
-export function sendings(
+export function withStartTimes(
   { attempts }: Facts,
   { uuid }: RegisteredEndpoint,
   arrivals: readonly Arrival[],

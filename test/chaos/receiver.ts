@@ -3,9 +3,9 @@
  * request is recorded with its times and its result.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { Arrival, Mood, ReceiverOrder, ReceiverReply } from './receivers.ts';
+import type { Arrival, Behaviour, ReceiverCommand, ReceiverReply } from './receivers.ts';
 
-const moods = new Map<string, Mood>();
+const behaviours = new Map<string, Behaviour>();
 const arrivals: Arrival[] = [];
 const open = new Map<string, number>();
 
@@ -47,19 +47,20 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
     if (socket.destroyed) return;
     response.writeHead(status, { 'content-length': 0 }).end();
   };
-  const mood = moods.get(endpoint) ?? 'ok';
-  if (mood === 'ok') reply(200);
-  else if (mood === 'fail') reply(500);
-  else if (mood === 'slow') setTimeout(() => reply(200), 200 + Math.random() * 600);
-  else if (mood === 'reset') socket.resetAndDestroy();
+  const behaviour = behaviours.get(endpoint) ?? 'ok';
+  if (behaviour === 'ok') reply(200);
+  else if (behaviour === 'fail') reply(500);
+  else if (behaviour === 'slow') setTimeout(() => reply(200), 200 + Math.random() * 600);
+  else if (behaviour === 'reset') socket.resetAndDestroy();
   // 'hang': no answer until the sender gives up
 }
 
 const sendToParent = (reply: ReceiverReply): void => void process.send!(reply);
 
-process.on('message', (order: ReceiverOrder) => {
-  if (order.kind === 'moods') {
-    for (const [endpoint, mood] of Object.entries(order.moods)) moods.set(endpoint, mood);
+process.on('message', (command: ReceiverCommand) => {
+  if (command.kind === 'behaviours') {
+    for (const [endpoint, behaviour] of Object.entries(command.behaviours))
+      behaviours.set(endpoint, behaviour);
   } else {
     sendToParent({ kind: 'arrivals', arrivals });
   }

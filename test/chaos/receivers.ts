@@ -1,8 +1,8 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-export type Mood = 'ok' | 'fail' | 'slow' | 'reset' | 'hang';
-export const badMoods: readonly Mood[] = ['fail', 'slow', 'reset', 'hang'];
+export type Behaviour = 'ok' | 'fail' | 'slow' | 'reset' | 'hang';
+export const badBehaviours: readonly Behaviour[] = ['fail', 'slow', 'reset', 'hang'];
 
 /** One request as the receiver saw it. Times are from the wall clock of this machine, as everywhere in the run. */
 export interface Arrival {
@@ -19,14 +19,16 @@ export interface Arrival {
   readonly open: number;
 }
 
-export type ReceiverOrder = { kind: 'moods'; moods: Record<string, Mood> } | { kind: 'arrivals' };
+export type ReceiverCommand =
+  | { kind: 'behaviours'; behaviours: Record<string, Behaviour> }
+  | { kind: 'arrivals' };
 export type ReceiverReply =
   | { kind: 'listening'; port: number }
   | { kind: 'arrivals'; arrivals: readonly Arrival[] };
 
 export interface Receivers {
   urlOf(endpoint: string): string;
-  setMoods(moods: Record<string, Mood>): void;
+  setBehaviours(behaviours: Record<string, Behaviour>): void;
   arrivals(): Promise<readonly Arrival[]>;
   stop(): Promise<void>;
 }
@@ -41,10 +43,10 @@ export async function startReceivers(): Promise<Receivers> {
   process.once('exit', kill);
   void exited.then(() => process.off('exit', kill));
   const { port } = await waitForReply(child, 'listening');
-  const send = (order: ReceiverOrder): void => void child.send(order);
+  const send = (command: ReceiverCommand): void => void child.send(command);
   return {
     urlOf: (endpoint) => `http://127.0.0.1:${port}/${endpoint}`,
-    setMoods: (moods) => send({ kind: 'moods', moods }),
+    setBehaviours: (behaviours) => send({ kind: 'behaviours', behaviours }),
     async arrivals() {
       send({ kind: 'arrivals' });
       return (await waitForReply(child, 'arrivals')).arrivals;

@@ -8,8 +8,8 @@ import type { Complaint, Facts } from './verdict.ts';
 const MAX_STORIES = 6;
 
 export const complaintsOfExits = (exits: readonly Exit[]): Complaint[] =>
-  exits.map(({ process, how, at, lastWords }) => ({
-    about: `${process} ended unexpectedly (${how}). The end of its log:\n${lastWords}`,
+  exits.map(({ process, how, at, logTail }) => ({
+    about: `${process} ended unexpectedly (${how}). The end of its log:\n${logTail}`,
     at,
   }));
 
@@ -77,7 +77,7 @@ export async function tell(
   }
   if (complaints.length > MAX_STORIES)
     lines.push('', `… and ${complaints.length - MAX_STORIES} more`, ...kinds(complaints.slice(MAX_STORIES)));
-  lines.push('', 'What was done (seconds since the start):');
+  lines.push('', 'Faults (seconds since the start):');
   for (const { kind, what, from, to, recoveredAt } of faults.toSorted((a, b) => a.from - b.from)) {
     const times = kind === 'receivers_flap' ? '' : `, over at ${clock(to)}, recovered ${clock(recoveredAt)}`;
     lines.push(`  ${clock(from)}  ${kind}: ${what}${times}`);

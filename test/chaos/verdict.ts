@@ -4,7 +4,7 @@ import type { RegisteredEndpoint } from './endpoints.ts';
 import type { Fault, FaultKind } from './faults.ts';
 import type { CircuitChange, Ownership, StoredAttempt } from './history.ts';
 import type { AcceptedEvent } from './producer.ts';
-import { sendings, tooFast, WIRE_MS } from './rate-verdict.ts';
+import { tooFast, WIRE_MS, withStartTimes } from './rate-verdict.ts';
 import type { Arrival } from './receivers.ts';
 import { TIMES } from './system.ts';
 
@@ -70,7 +70,7 @@ export function judge(given: Facts): Verdict {
     complaints.push(...tooManyAtOnce(endpoint, arrivals, ownership));
     if (endpoint.fifo) complaints.push(...outOfOrder(facts, endpoint, byPair));
     if (endpoint.rate !== null)
-      complaints.push(...tooFast(endpoint, endpoint.rate, sendings(facts, endpoint, arrivals)));
+      complaints.push(...tooFast(endpoint, endpoint.rate, withStartTimes(facts, endpoint, arrivals)));
     if (endpoint.breaker) complaints.push(...twoProbes(facts, endpoint, arrivals));
   }
   return { complaints, duplicates: copies.duplicates, lateSends: copies.lateSends };
@@ -155,7 +155,7 @@ function staleStarts({ attempts, endpoints }: Facts, ownership: OwnershipHistory
       );
     if (mine) return [];
     const owner = ownership.ownerAt(endpoint.shard, attempt.at);
-    const about = `${attempt.worker} started attempt ${attempt.number} of ${attempt.delivery} to ${endpoint.name} (${attempt.outcome}), whose shard ${endpoint.shard} was ${owner ?? "nobody's"}`;
+    const about = `${attempt.worker} started attempt ${attempt.number} of ${attempt.delivery} to ${endpoint.name} (${attempt.outcome}), whose shard ${endpoint.shard} belonged to ${owner ?? 'no worker'}`;
     const event = publicId('evt', eventIdOfDelivery(attempt.delivery));
     return [{ about, at: attempt.at, event, endpoint: endpoint.name }];
   });
@@ -179,7 +179,7 @@ function slowTakeovers({ faults }: Facts, ownership: OwnershipHistory): Complain
       return next === undefined || next.from > from + limitMs;
     });
     if (late.length === 0) return [];
-    const about = `${what}: ${late.length} of its shards were nobody's after ${limitMs} ms`;
+    const about = `${what}: ${late.length} of its shards had no owner after ${limitMs} ms`;
     return [{ about, at: from }];
   });
 }

@@ -105,7 +105,7 @@ export function describeFanOutStore(name: string, createFixture: CreateStoreFixt
       expect(await store.outboxIds()).toEqual([]);
     });
 
-    it('writes a slice once, whoever tries again', async () => {
+    it('writes a slice once, even if a process writes it again', async () => {
       await append(newSliced());
       const slice = (await findNext())!;
       expect(await write(slice)).toBe('written');

@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { openDirectory } from '../../scripts/open-directory.ts';
-import { SiblingSockets } from '../../src/dispatch/index.ts';
+import { PeerLinks, SiblingSockets } from '../../src/dispatch/index.ts';
 import { systemClock } from '../../src/domain/clock.ts';
 import { describeHandOver } from './hand-over.ts';
 
@@ -10,7 +10,9 @@ describeHandOver('sockets', async () => {
   return {
     create() {
       count += 1;
-      return new SiblingSockets({ directory, number: count, clock: systemClock, onProblem: () => {} });
+      const onProblem = () => {};
+      const sockets = new SiblingSockets({ directory, number: count, clock: systemClock, onProblem });
+      return new PeerLinks({ transports: [sockets], clock: systemClock, onProblem });
     },
     close: () => rm(directory, { recursive: true, force: true }),
   };

@@ -215,7 +215,7 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
         expect((await renew(living))!.shards).toHaveLength(128);
       });
 
-      it('crashes of the time before do not make a shard suspicious until then', async () => {
+      it('crashes that were recorded before the step do not count while their times lie in the future', async () => {
         const dead = await join();
         await take(dead);
         await store.ageWorker(dead.id, TIMES.deadAfterMs + 1_000);

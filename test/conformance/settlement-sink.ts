@@ -303,6 +303,28 @@ export function describeSettlementSink(getStore: () => StoreFixture): void {
       expect(await store.queue.settle(batchOf([failure]))).toEqual(new Set([second.id]));
     });
 
+    it('records first successes together with one whose delivery died and was replayed without any attempt', async () => {
+      const store = getStore();
+      const usual = await prepare();
+      const replayed = await prepare();
+      const { agesFrom } = await loadOne(store, replayed.endpointId, replayed.id);
+      const expired = newSettlement(replayed.id, replayed.endpointId, DEAD, { attempted: false, agesFrom });
+      await store.queue.settle(batchOf([expired]));
+      await store.queue.replay([replayed]);
+      const gone = await prepare();
+      const settle = ({ id, endpointId }: { id: Uuid; endpointId: Uuid }) =>
+        newSettlement(id, endpointId, DELIVERED);
+      await store.queue.settle(batchOf([settle(gone)]));
+      const moved = await store.queue.settle(batchOf([usual, replayed, gone].map(settle)));
+      expect(moved).toEqual(new Set([usual.id, replayed.id]));
+      expect(await store.findDelivery(usual.id)).toMatchObject({ status: 'delivered', replays: 0 });
+      expect(await store.findDelivery(replayed.id)).toMatchObject({ status: 'delivered', replays: 1 });
+      expect((await store.attemptsOf(gone.id)).map(({ outcome }) => outcome).sort()).toEqual([
+        'delivered',
+        'superseded',
+      ]);
+    });
+
     it('does not end a delivery without an attempt if a replay has renewed its age', async () => {
       const store = getStore();
       const { endpointId, id } = await prepare();

@@ -32,6 +32,7 @@ async function createContent(): Promise<Record<'endpoint' | 'event' | 'dead' | '
   await untilDeliveries(posthorn, event.id, 'delivered');
   await untilDeliveries(posthorn, dead.id, 'dead');
   await posthorn.api('POST', '/v1/keys', { scope: 'read', description: 'Dashboard' });
+  await posthorn.api('POST', '/v1/notifiers', { kind: 'slack', url: receiver.url, description: '#webhooks' });
   await posthorn.api('PUT', '/v1/event-types/order.created', {
     description: 'An order was placed.',
     example: { order: 1 },
@@ -95,6 +96,7 @@ describe('console pages', needsBrowser(), () => {
       ['/dead-letters?view=list', 'order.refused'],
       ['/tasks', 'Tasks'],
       ['/tenants', 'Publish limit'],
+      ['/notices', '#webhooks'],
       ['/live', 'Live tail'],
       ['/event-types', 'order.created'],
       ['/inbox', 'Received'],
@@ -102,6 +104,7 @@ describe('console pages', needsBrowser(), () => {
       ['/start', 'Create inbox endpoint'],
       ['/keys', 'Dashboard'],
       ['/audit', 'key.create'],
+      ['/storage', 'Per event'],
       ['/nowhere', 'Page not found'],
     ];
     const page = await browser.open(null, '', { reducedMotion: 'reduce', colorScheme: 'light' });

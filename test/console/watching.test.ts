@@ -180,7 +180,7 @@ describe('monitoring in the console', needsBrowser(), () => {
       .getByRole('button', { name: 'Revoke' })
       .click();
     await page.getByRole('button', { name: 'Revoke key' }).click();
-    await page.getByText('No keys besides the first admin key').waitFor();
+    await page.getByText('No keys yet').waitFor();
     expect((await posthorn.api('GET', '/v1/keys/current', undefined, { key })).status).toBe(401);
 
     await page.getByRole('link', { name: 'Event types', exact: true }).click();

@@ -40,7 +40,7 @@ describe('ACC-5: data reaches the receiver byte for byte', () => {
       tenant,
       retry: { schedule: [0, 0.01], jitter: 'none' },
     });
-    // The first attempt has the bytes from memory, the second one reads them from the database.
+    // The first attempt takes the bytes from memory, the second one reads them from the database.
     receiver.answer(({ index }) => ({ status: index === 0 ? 503 : 200 }));
     const event = await publish(posthorn, eventBody(tenant, data));
     const requests = await receiver.waitFor(2);

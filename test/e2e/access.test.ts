@@ -68,7 +68,7 @@ describe('SEC-1: API keys', () => {
       expect(answer.body).toMatchObject({ status: 401, code: 'unauthorized' });
       expect(answer.headers['www-authenticate']).toBe('Bearer');
     }
-    // Nothing is told about what there is.
+    // Without a key, the answer does not reveal whether an object exists.
     const unknown = await posthorn.api('GET', '/v1/endpoints/ep_none', undefined, { key: null });
     expect(unknown.status).toBe(401);
   });
@@ -127,7 +127,7 @@ describe('SEC-1: API keys', () => {
       const events = [{ type: 'a.b', data: 1 }];
       await expectStatus(process.api('POST', '/v1/events/batch', { events }, { key: made.key }), 429);
     }
-    // Keys are looked up again after somebody revoked one; the bucket does not fill up by that.
+    // Revoking a key clears the cache of keys. The bucket of this key must not be refilled by that.
     const another = await createKey({ scope: 'tenant', tenant });
     await expectStatus(posthorn.api('DELETE', `/v1/keys/${another.id}`), 204);
     await expectStatus(posthorn.api('GET', '/v1/endpoints', undefined, { key: made.key }), 429);
@@ -165,7 +165,7 @@ describe('SEC-1: API keys', () => {
     }
     await expectStatus(posthorn.api('DELETE', `/v1/keys/${id}`), 204);
     await expectStatus(posthorn.api('GET', '/v1/endpoints', undefined, { key }), 401);
-    // The other process is told by a notification: at once is a matter of milliseconds there.
+    // A notification tells the other process, which takes milliseconds.
     await eventually(
       'the other process refuses it',
       async () => (await other.api('GET', '/v1/endpoints', undefined, { key })).status === 401,
@@ -255,7 +255,7 @@ describe('SEC-2: tenants do not see each other', () => {
     }
   });
 
-  // Every route there is: openapi.test.ts.
+  // openapi.test.ts tests every route.
   test('no filter finds objects of another tenant', async () => {
     const receiver = await newReceiver();
     const theirs = newTenant();

@@ -24,7 +24,12 @@ let posthorn: TestPosthorn;
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  posthorn = await startTestPosthorn({ database, env: { POSTHORN_TRUSTED_PROXIES: '127.0.0.1' } });
+  const env = {
+    POSTHORN_TRUSTED_PROXIES: '127.0.0.1',
+    // Restores are accepted, and wait.
+    POSTHORN_ARCHIVE_URL: 'file:///posthorn-missing-archive',
+  };
+  posthorn = await startTestPosthorn({ database, env });
 });
 afterAll(async () => {
   await posthorn?.stop();
@@ -99,6 +104,13 @@ describe('SEC-4: every change is recorded', () => {
         );
         return posthorn.api('POST', `/v1/tasks/${body.id}/cancel`);
       },
+      'POST /v1/archive/restore': async () => {
+        await database.query(
+          `insert into posthorn.archive_parts (kind, day, part, partition, archive, rows, bytes, sha256, rows_sha256)
+           values ('events', '2020-01-15', 0, 'events_20200115', 'file:///archive', 1, 1, '', '')`,
+        );
+        return posthorn.api('POST', '/v1/archive/restore', { day: '2020-01-15' });
+      },
       'PUT /v1/tenants/:id': (tenant) => posthorn.api('PUT', `/v1/tenants/${tenant}`, { name: 'new' }),
       'DELETE /v1/tenants/:id': async (tenant) => {
         await expectStatus(posthorn.api('PUT', `/v1/tenants/${tenant}`, {}), 201);
@@ -117,6 +129,10 @@ describe('SEC-4: every change is recorded', () => {
         await expectStatus(posthorn.api('PUT', '/v1/event-types/c.d', { deprecated: true }), 200);
         return posthorn.api('DELETE', '/v1/event-types/c.d');
       },
+      'POST /v1/notifiers': (tenant, url) =>
+        posthorn.api('POST', '/v1/notifiers', { kind: 'slack', tenant, url }),
+      'POST /v1/notifiers/:id/test': ofNotifier('POST', '/test'),
+      'DELETE /v1/notifiers/:id': ofNotifier('DELETE', ''),
       'POST /v1/keys': (tenant) => posthorn.api('POST', '/v1/keys', { scope: 'tenant', tenant }),
       'PATCH /v1/keys/:id': async (tenant) =>
         posthorn.api('PATCH', `/v1/keys/${(await newKey({ scope: 'tenant', tenant })).id}`, {
@@ -130,6 +146,14 @@ describe('SEC-4: every change is recorded', () => {
     return async (tenant: string, url: string) => {
       const { id } = await createEndpoint(posthorn, { tenant, url, ...settings });
       return posthorn.api(method, `/v1/endpoints/${id}${path}`, body);
+    };
+  }
+
+  function ofNotifier(method: string, path: string) {
+    return async (tenant: string, url: string) => {
+      const notifier = { kind: 'slack', tenant, url };
+      const { body } = await expectStatus(posthorn.api('POST', '/v1/notifiers', notifier), 201);
+      return posthorn.api(method, `/v1/notifiers/${body.id}${path}`);
     };
   }
 
@@ -155,7 +179,7 @@ describe('SEC-4: every change is recorded', () => {
     const changing = (await allRoutes())
       .map(({ method, path }) => `${method} ${path}`)
       .filter((route) => /^\w+ \/v1\//.test(route) && !silent.includes(route))
-      // In memory, and gone tomorrow.
+      // Inboxes are for tests, so the audit log does not record them.
       .filter((route) => !/\/v1\/inboxes\b/.test(route))
       .filter((route) => !route.startsWith('GET ') || route in changes);
     const actions = new Set<string>();
@@ -169,7 +193,7 @@ describe('SEC-4: every change is recorded', () => {
       const [entry] = await audit(`limit=1`);
       const kind = /^\w+ \/v1\/([\w-]+)/.exec(route)![1]!;
       expect(entry, route).toMatchObject({
-        tenant: kind === 'event-types' ? null : tenant,
+        tenant: kind === 'event-types' || kind === 'archive' ? null : tenant,
         actor: { id: 'admin', prefix: null, scope: 'admin' },
         object: { id: expect.any(String) },
         address: '127.0.0.1',
@@ -182,8 +206,8 @@ describe('SEC-4: every change is recorded', () => {
       ),
     ].map((match) => match[1]!);
     for (const { action } of await audit('limit=250')) actions.add(action);
-    // No route disables an endpoint by a rule: see health.test.ts. Sessions: see sign-in.test.ts.
-    const elsewhere = ['endpoint.disable', 'session.create', 'session.delete'];
+    // No route disables an endpoint by a rule: see health.test.ts. Sessions: see sign-in.test.ts. Confirmations: notices.test.ts.
+    const elsewhere = ['endpoint.disable', 'notifier.confirm', 'session.create', 'session.delete'];
     expect([...actions, ...elsewhere].toSorted()).toEqual(documented.toSorted());
     expect(auditActions.toSorted()).toEqual(documented.toSorted());
   });

@@ -1,4 +1,4 @@
-/** "Accepting and delivering have connections of their own": whatever the rest of the API is doing. */
+/** Accepting and delivering have their own connections, so other requests to the API cannot block them. */
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
@@ -6,7 +6,7 @@ import { createEndpoint, expectStatus, newReceiver, newTenant, usePosthorn } fro
 
 const posthorn = usePosthorn();
 
-/** A transaction that keeps everybody from this table, until it is rolled back. */
+/** Opens a transaction that locks the table until it is rolled back. */
 async function locking(table: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: posthorn.database.url });
   await client.connect();
@@ -25,7 +25,7 @@ test('events are accepted while every API connection waits for a lock, also with
     201,
   );
   const somebody = await locking('posthorn.event_types');
-  // Endpoints have changed, as far as accepting knows: it has to read them anew.
+  // Makes the cached endpoints outdated, so that accepting must read them again.
   await posthorn.database.query('update posthorn.subscription_version set version = version + 1');
   const readers = Array.from({ length: 12 }, () => posthorn.api('GET', '/v1/event-types'));
   await eventually('all connections of the API wait', async () => {

@@ -64,7 +64,7 @@ describe('tenants', () => {
     });
     expect((await posthorn.api('GET', `/v1/tenants/${tenant}`)).body).toEqual(created);
 
-    // What is left out goes back to its default.
+    // Fields that are left out get their defaults.
     const { body: replaced } = await expectStatus(
       posthorn.api('PUT', `/v1/tenants/${tenant}`, { name: 'Acme Ltd' }),
       200,
@@ -93,7 +93,7 @@ describe('tenants', () => {
       const { body } = await expectStatus(posthorn.api('GET', `/v1/tenants/${tenant}`), 200);
       expect(body).toMatchObject({ id: tenant, name: '', ingest_rate_limit: null });
     }
-    // Deleted, and used again: by a process that knew it before, too.
+    // A deleted tenant exists again when it is used, also by a process that has cached it.
     await expectStatus(posthorn.api('DELETE', `/v1/tenants/${byOther}`), 204);
     await eventually('it is there again', async () => {
       await publish(other, { tenant: byOther, type: 'a.b', data: 1 });
@@ -145,7 +145,7 @@ describe('tenants', () => {
 
   test('are listed newest first, in pages', async () => {
     const made = [newTenant(), newTenant(), newTenant()];
-    // In one statement, so at the very same time: the name decides.
+    // One statement creates all three at the same time, so they are sorted by name.
     const events = made.map((tenant) => ({ tenant, type: 'a.b', data: 1 }));
     await expectStatus(posthorn.api('POST', '/v1/events/batch', { events }), 202);
     const listed = (await everyPage('/v1/tenants')).map(({ id }) => id!);
@@ -165,7 +165,7 @@ describe('tenants', () => {
       });
       expect(refused.body.code).toBe('rate_limited');
       expect(Number(refused.headers['retry-after'])).toBeGreaterThan(50);
-      // Nobody else is held back.
+      // Other tenants are not limited.
       await publish(process, { tenant: newTenant(), type: 'a.b', data: 1 });
     }
     await expectStatus(posthorn.api('PUT', `/v1/tenants/${tenant}`, {}), 200);

@@ -12,7 +12,7 @@ import {
 } from '../support/posthorn.ts';
 import type { Behaviour, RecordedRequest } from '../support/receiver.ts';
 
-/** Required of tenants, so that one server shows both: admin keys may do without. */
+/** Challenges are required for tenant keys only, so one server can test both cases: admin keys need none. */
 const posthorn = usePosthorn({
   env: {
     POSTHORN_REQUIRE_CHALLENGE: 'true',
@@ -179,7 +179,7 @@ test('HLT-5: if challenges are required, a tenant must choose one', async () => 
   expect(made.status).toBe(201);
   const patch = (id: string, body: object) => posthorn.api('PATCH', `/v1/endpoints/${id}`, body, { key });
   expect(await patch(made.body.id, { challenge: null })).toMatchObject(missing);
-  // One that was there before, or made by an admin: as it is, until it is led elsewhere.
+  // An endpoint without a challenge (an older one, or one of an admin) stays as it is until its URL changes.
   const old = await createEndpoint(posthorn, { url: receiver.url, tenant });
   await expectStatus(patch(old.id, { description: 'mine', challenge: null }), 200);
   expect(await patch(old.id, { url: `${receiver.url}/x` })).toMatchObject(missing);
@@ -197,7 +197,7 @@ test('HLT-5: receivers that hang block neither the API nor another tenant', asyn
     for (let n = 0; n < 2; n += 1) hanging.push(create({ url: slow.url, tenant, challenge: 'echo' }));
   }
   await slow.waitFor(6);
-  // More wait than there are database connections.
+  // More challenges wait than there are database connections.
   const limited = await create({ url: quick.url, tenant: tenants[0], challenge: 'echo' });
   expect(limited).toMatchObject({
     status: 429,

@@ -19,7 +19,7 @@ import {
 const JUMPING_CLOCK = new URL('../chaos/jumping-clock.ts', import.meta.url).href;
 const DAY_MS = 86_400_000;
 
-/** A Posthorn whose wall clock can be set. Nothing of it is in the program: Node loads it before. */
+/** Starts a Posthorn whose wall clock the test can set. Node loads the clock with `--import`; the program has no code for it. */
 async function startWithJumpingClock() {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
@@ -36,7 +36,7 @@ async function startWithJumpingClock() {
   return {
     posthorn,
     jumps,
-    /** Resolves when the process has noticed. */
+    /** Resolves when the process has noticed the jump. */
     async setClock(aheadMs: number): Promise<void> {
       const known = jumps().length;
       await writeFile(clockFile, String(aheadMs));

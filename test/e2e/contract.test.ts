@@ -66,7 +66,7 @@ test.each(['2027-02-30T00:00:00Z', '2027-01-31T24:00:00Z', '2027-02-29T12:00:00+
   },
 );
 
-describe('what HTTP says', () => {
+describe('HTTP semantics', () => {
   test('Allow lists only methods that exist at this address', async () => {
     for (const [path, allow] of [
       ['/v1/events/batch', 'POST'],

@@ -5,6 +5,7 @@ import { systemClock } from '../../src/domain/clock.ts';
 import { ApiKeyFormat } from '../../src/manage/api-keys.ts';
 import { AuditTrail } from '../../src/manage/audit-trail.ts';
 import type { Actor, Caller } from '../../src/manage/caller.ts';
+import { Confirmations } from '../../src/manage/confirmations.ts';
 import { type ControlPlane, createControlPlane } from '../../src/manage/control-plane.ts';
 import { type Database, openDatabase } from '../../src/postgres/database.ts';
 import { createEndpointCache } from '../../src/postgres/endpoint-cache.ts';
@@ -36,6 +37,18 @@ beforeAll(async () => {
     challenges: { challenger: async () => null, maxConcurrent: 4, isRequired: false, tokenHosts: [] },
     endpointLimits: { perTenant: 10_000, unique: false },
     operatorTenant: 'posthorn',
+    notifiers: {
+      confirmations: new Confirmations({
+        pool,
+        clock: systemClock,
+        secretBox,
+        confirmationTtlMs: 1000,
+        publicUrl: 'https://posthorn.test',
+      }),
+      hasMail: false,
+      chatHosts: [],
+      requiresChallenge: false,
+    },
     signatureOverlapMs: 1000,
     discardUndoMs: 1000,
     retentionDays: 90,
@@ -43,6 +56,7 @@ beforeAll(async () => {
     onKeyChanged: () => revoked.push('revoked'),
     onCatalogueChanged: async () => {},
     wakeProbe: () => {},
+    hasArchive: false,
   });
 });
 afterAll(async () => {

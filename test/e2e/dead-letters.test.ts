@@ -125,7 +125,7 @@ describe('DLQ-1: the list', () => {
       posthorn.api('POST', '/v1/dead-letters/discard', { filter: { tenant: theirs } }, asMine),
       403,
     );
-    // An empty filter is everything, of one's own.
+    // An empty filter selects all dead letters of the caller's own tenant.
     const { body: task } = await expectStatus(
       posthorn.api('POST', '/v1/dead-letters/discard', { filter: {} }, asMine),
       202,
@@ -133,7 +133,7 @@ describe('DLQ-1: the list', () => {
     await untilTask(posthorn.api, task.id, 'done');
     expect(await countDead(posthorn.api, mine)).toBe(0);
     expect(await countDead(posthorn.api, theirs)).toBe(1);
-    // Tasks are somebody's too.
+    // A task belongs to a tenant too.
     const other = await posthorn.api('POST', '/v1/keys', { scope: 'tenant', tenant: theirs });
     const asTheirs = { key: other.body.key };
     await expectStatus(posthorn.api('GET', `/v1/tasks/${task.id}`, undefined, asMine), 200);
@@ -234,7 +234,7 @@ describe('DLQ-2: by filter, as a background task', () => {
     });
     expect((await order('replay', {}, { dry_run: true })).body).toMatchObject({ count: 15, left_out: 3 });
     const replay = (await expectStatus(order('replay', {}), 202)).body;
-    // Those of the endpoint that is off stay where they are.
+    // Dead letters of the disabled endpoint stay dead.
     expect(await untilTask(posthorn.api, replay.id, 'done')).toMatchObject({
       kind: 'replay',
       total: 15,
@@ -293,7 +293,7 @@ describe('DLQ-2: by filter, as a background task', () => {
     });
     expect(await order({ since, status: 'delivered' })).toMatchObject({ total: 2, done: 2 });
     await receiver.waitFor(8);
-    // By default what did not get through.
+    // By default, the replay selects dead and skipped deliveries.
     expect(await order({ until: since })).toMatchObject({ total: 0, done: 0 });
     expect(await order({})).toMatchObject({ total: 3, done: 3 });
     await receiver.waitFor(11);
@@ -318,7 +318,7 @@ describe('DLQ-2: by filter, as a background task', () => {
     await publishAll(posthorn.api, tenant, COUNT);
     await untilDead(posthorn.api, tenant, COUNT);
     receiver.answer(OK);
-    // Whoever changes the endpoint just now holds up the first chunk.
+    // A lock on the endpoint, as during a change of it, blocks the first chunk.
     const held = new pg.Client({ connectionString: posthorn.database.url });
     await held.connect();
     await held.query('begin');
@@ -340,12 +340,12 @@ describe('DLQ-2: by filter, as a background task', () => {
     await held.end();
     const { body } = await expectStatus(cancelled, 200);
     expect(body).toMatchObject({ state: 'cancelled', total: COUNT, failed: 0 });
-    // The next chunk may be quicker than the one that waits.
+    // The next chunk may start before the cancellation takes effect.
     expect([500, 1000]).toContain(body.done);
     await receiver.waitFor(COUNT + body.done);
     await untilDead(posthorn.api, tenant, COUNT - body.done);
     expect(receiver.requests).toHaveLength(COUNT + body.done);
-    // Once more is no error.
+    // Cancelling it again is not an error.
     await expectStatus(posthorn.api('POST', `/v1/tasks/${task.id}/cancel`), 200);
   });
 
@@ -361,7 +361,7 @@ describe('DLQ-2: by filter, as a background task', () => {
     const ids = await publishAll(doomed.api, tenant, COUNT);
     await untilDead(doomed.api, tenant, COUNT);
     receiver.answer(({ index }) => ({ ...OK, delayMs: index % 20 }));
-    // Somebody looks at a dead letter of the third chunk, and so holds it up.
+    // A lock on a dead letter of the third chunk blocks that chunk.
     const held = new pg.Client({ connectionString: database.url });
     await held.connect();
     await held.query('begin');
@@ -377,7 +377,7 @@ describe('DLQ-2: by filter, as a background task', () => {
       const { body } = await doomed.api('GET', `/v1/tasks/${task.id}`);
       return body.done === 1000;
     });
-    // Its statement is still at the server, and is committed although nobody is there to hear of it.
+    // The killed process has sent its statement. PostgreSQL commits it although the client is gone.
     await doomed.kill('SIGKILL');
     await held.query('commit');
     await held.end();
@@ -394,7 +394,7 @@ describe('DLQ-2: by filter, as a background task', () => {
     const counts = arrivals(receiver.requests);
     const repeated = ids.filter((id) => counts.get(id)! > 2);
     expect(ids.filter((id) => (counts.get(id) ?? 0) < 2)).toEqual([]);
-    // Only what was on the wire or not yet written down when the process died may have come twice.
+    // Only requests that were on the wire or not yet recorded when the process died may arrive twice.
     expect(repeated.length).toBeLessThanOrEqual(200);
     const [row] = await database.query<{ most: number; least: number }>(
       'select max(replays) as most, min(replays) as least from posthorn.deliveries',

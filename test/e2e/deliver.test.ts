@@ -58,7 +58,7 @@ describe('the request to a receiver', () => {
     expect(attempts).toMatchObject([
       { number: 1, status_code: 200, outcome: 'delivered', error: null, url: `${receiver.url}/hooks?a=1` },
     ]);
-    // What the log says was sent is what arrived, but for what belongs to the connection.
+    // The recorded headers are those that arrived, except for headers of the connection.
     const { host, connection, 'content-length': length, ...headers } = request!.headers;
     expect(attempts[0]!.request_headers).toEqual({ ...headers, 'x-custom': '[redacted]' });
   });

@@ -42,7 +42,7 @@ describe('dev mode, on an embedded PostgreSQL', () => {
       expect((await stat(path.join(home.dataDir, name))).mode & 0o777, name).toBe(0o600);
     }
 
-    // Stopped: PostgreSQL too. Started again: the same key, the same data.
+    // A stop also stops PostgreSQL. The next start has the same key and the same data.
     const postgres = await home.postgresPid();
     expect(postgres).toBeDefined();
     await posthorn.stop();
@@ -84,7 +84,7 @@ describe('dev mode, on an embedded PostgreSQL', () => {
     const accepted: AcceptedEvent[] = [];
     let killed = false;
     const posts = Array.from({ length: 100 }, async (_, n) => {
-      // Not all at once: some are delivered, some on the wire, some waiting, some not even posted when it dies.
+      // Spread out, so that at the kill some events are delivered, some are on the wire, some wait and some are not posted yet.
       await eventually('its turn', () => accepted.length >= n - 5 || killed);
       try {
         const answer = await before.api('POST', '/v1/events', { type: 'order.created', data: { n } });
@@ -125,7 +125,7 @@ describe('dev mode, on an embedded PostgreSQL', () => {
       expect(Math.max(...counts.values()), 'sent at most twice').toBeLessThanOrEqual(2);
     }
 
-    // And it goes on as if nothing had happened.
+    // Afterwards it accepts and delivers as before.
     const last = await publish(after, { type: 'order.created', data: 'last' });
     await untilDeliveries(after, last.id, 'delivered', { count: 2 });
     await after.stop();

@@ -76,7 +76,7 @@ test('the answer says why an event is sent to no endpoint', async () => {
   expect(await reasonOf({ type: 'a', data: { n: 1 } })).toBeNull();
 });
 
-test('HLT-4: an event that SQL publishes for a disabled endpoint is skipped likewise', async () => {
+test('HLT-4: an event that SQL publishes for a disabled endpoint makes a skipped delivery too', async () => {
   const { tenant, id } = await disabledEndpoint();
   const [row] = await posthorn.database.query<{ id: string }>(
     `select posthorn.publish(tenant => '${tenant}', type => 'a.b', data => '{}') as id`,
@@ -124,7 +124,7 @@ test('HLT-4: only the newest skipped deliveries are kept, and the count includes
       deliveryIdOf(third, 0),
       ms,
     ]);
-  // It waited until then.
+  // The delivery was skipped at this time, after it had waited.
   await finishThirdAt(cutoffMs);
   await dropOldSkipped(pool, cutoffMs, 100);
   expect(await kept()).toEqual([0, 0, 1, 1, 1]);

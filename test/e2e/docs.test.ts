@@ -1,7 +1,7 @@
 /**
- * Every command and snippet of README.md, CONTRIBUTING.md and docs/*.md, as printed. Only addresses and ids differ:
- * port 8787 becomes the one of this test's server, 9000 a free one, and names of hosts that nobody has become real ones.
- * test/support/doc-blocks.ts says how a block is marked.
+ * Runs every command and snippet of README.md, CONTRIBUTING.md and docs/*.md as printed. Only addresses and ids differ: port
+ * 8787 becomes the port of this test's server, 9000 a free port, and invented host names become real ones.
+ * test/support/doc-blocks.ts explains the marks of a block.
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -33,7 +33,7 @@ import {
   untilDeliveries,
 } from '../support/posthorn.ts';
 
-/** Tests of their own, which set up what these blocks need. */
+/** The tests that run the blocks of these pages. They set up what the blocks need. */
 const RUN_BY: Readonly<Record<string, string>> = {
   'docs/outbox.md': 'test/e2e/outbox-docs.test.ts',
   'docs/relay.md': 'test/e2e/relay.test.ts',
@@ -135,7 +135,7 @@ async function deadLetter() {
   return (await untilDeliveries(posthorn, event.id, 'dead'))[0]!;
 }
 
-/** With the addresses and ids of this run. */
+/** Replaces the addresses and ids of the documentation with those of this run. */
 function fillIn(text: string): string {
   return text
     .replaceAll(/(127\.0\.0\.1|localhost):8787/g, new URL(posthorn.url).host)
@@ -267,7 +267,7 @@ describe('the programs', () => {
     });
     await publish(posthorn, { type: 'docs.program', tenant: 'acme', data: 1 });
     const [webhook] = await receiver.waitFor(1);
-    // Inside the repository, so that its packages are found; and what the snippet takes for granted is there.
+    // Inside the repository, so that Node finds its packages. `AROUND` adds what the snippet assumes.
     const name = path.join(ROOT, 'tmp', `docs-${process.pid}-${block.line}.mts`);
     await mkdir(path.dirname(name), { recursive: true });
     onTestFinished(() => rm(name, { force: true }));

@@ -1,4 +1,4 @@
-/** `posthorn doctor`, the real program: in good health, and with what really goes wrong. */
+/** `posthorn doctor`, the real program: on a healthy server, and with common problems. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
@@ -36,7 +36,7 @@ test('doctor finds no problem on a healthy server', async () => {
     POSTHORN_RELAY_FROM: posthorn.database.url,
   });
   expect(exitCode, text).toBe(0);
-  // The tests allow loopback; and whether a name resolves is not theirs to say.
+  // The tests allow loopback, so the guard warns. Whether names resolve depends on the machine.
   const { 'Egress guard': guard, DNS: _names, ...others } = states;
   expect(guard).toBe('warning');
   expect(others).toEqual({
@@ -130,7 +130,7 @@ test('doctor checks dev before its first start, while it runs and while it is st
   expect(await home.postgresPid()).toBeUndefined();
 });
 
-/** Hands everything on but notifications, as PgBouncer does in transaction mode. */
+/** A proxy that forwards everything except notifications, as PgBouncer does in transaction mode. */
 async function startDeafPooler(databaseUrl: string) {
   const { hostname, port, username, password, pathname } = new URL(databaseUrl);
   const sockets = new Set<Socket>();

@@ -1,13 +1,14 @@
 /**
- * Every problem that an operation documents is provoked, and every status with which it succeeds is seen.
+ * Provokes every problem that an operation documents, and every status with which it succeeds.
  *
- * What routes of one kind have in common is tried on all that document it. The rest has a recipe of its own below. The
- * last test compares what was seen with what /openapi.json says: whoever adds a route, or a problem to one, is told what
- * is missing here.
+ * Problems that many operations share are provoked in all operations that document them. Others have their own test below.
+ * The last test compares the answers with /openapi.json. If you add a route, or a problem to one, it says what is missing
+ * here.
  */
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { newEventId, publicId } from '../../src/domain/ids.ts';
 import { problemCodes } from '../../src/domain/problem.ts';
 import { type ApiOperation, Contract } from '../support/contract.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -37,9 +38,11 @@ const posthorn = usePosthorn({
     POSTHORN_INBOX: 'true',
     POSTHORN_MAX_BATCH_BYTES: '1MiB',
     POSTHORN_REQUEST_TIMEOUT_MS: '1s',
-    // One of each tenant, four of all.
+    // One for each tenant, four in all.
     POSTHORN_CHALLENGES_AT_ONCE: '4',
     POSTHORN_STREAM_CLIENTS_PER_KEY: '1',
+    // Restores are accepted, and wait.
+    POSTHORN_ARCHIVE_URL: 'file:///posthorn-missing-archive',
   },
 });
 const REMOTE_SETTINGS = {
@@ -49,9 +52,9 @@ const REMOTE_SETTINGS = {
 };
 const EVENT_BYTES = 256 * 1024;
 
-/** Without a worker and without metrics, and its database can be taken away. */
+/** A server without a worker and without metrics. The test can disconnect its database. */
 let remote: TestPosthorn;
-/** Another one of those: each has room for one event that waits. */
+/** A second server like `remote`, because only one event can wait in each. */
 let alsoRemote: TestPosthorn;
 let remoteDatabase: TestDatabase;
 let proxy: TcpProxy;
@@ -60,7 +63,7 @@ let contract: Contract;
 let matrix: ProblemMatrix;
 let rejecting: Receiver;
 let world: World;
-/** Keys: of the world's tenant, of another one, for looking only, and one that has used up its limit. */
+/** Keys: of the tenant of `world`, of another tenant, a read key, and one that has used up its rate limit. */
 const keys = { tenant: '', stranger: '', reader: '', limited: '' };
 
 beforeAll(async () => {
@@ -87,22 +90,35 @@ afterAll(async () => {
   await rejecting?.close();
 });
 
+const ARCHIVED_DAY = '2020-01-15';
+/** An event of a day that is in the archive. */
+async function archivedEvent(): Promise<string> {
+  const id = newEventId(Date.parse(`${ARCHIVED_DAY}T08:00:00Z`));
+  await posthorn.database.query(
+    `insert into posthorn.archive_parts (kind, day, part, partition, archive, rows, bytes, sha256, rows_sha256, min_id, max_id)
+     values ('events', $1, 0, 'events_20200115', 'file:///archive', 1, 1, '', '', $2, $2)
+         on conflict (kind, day, part) do update set min_id = $2, max_id = $2`,
+    [ARCHIVED_DAY, id],
+  );
+  return publicId('evt', id);
+}
+
 async function newKey(settings: object): Promise<string> {
   return (await expectStatus(posthorn.api('POST', '/v1/keys', settings), 201)).body.key;
 }
 
 interface Request extends CallOptions {
   readonly in?: World;
-  /** Instead of its example. */
+  /** Replaces the example of the operation. */
   readonly body?: unknown;
   readonly query?: string;
-  /** Instead of the last name in its address. */
+  /** Replaces the last parameter of the path. */
   readonly named?: string;
 }
 
 const op = (name: string): ApiOperation => matrix.operation(name);
 
-/** An operation, called as its example says except for what is said otherwise. */
+/** Calls an operation with its example, changed by `request`. */
 function call(operation: ApiOperation | string, request: Request = {}): Promise<Answer> {
   const { in: place = world, query = '', named, ...options } = request;
   const called = typeof operation === 'string' ? op(operation) : operation;
@@ -119,13 +135,13 @@ function addressOf({ path }: ApiOperation, place: World, named?: string): string
 const isReading = ({ method, role }: ApiOperation): boolean => method === 'GET' && role !== 'admin';
 const hasQuery = ({ operation }: ApiOperation, name: string): boolean =>
   operation.parameters?.some((parameter) => parameter.in === 'query' && parameter.name === name) === true;
-/** They are nobody's: every key may see them. */
+/** Objects that belong to no tenant: every key may read them. */
 const isShared = ({ path }: ApiOperation): boolean => path.startsWith('/v1/event-types');
 
-/** Looking at an inbox keeps it for longer; figures are written down a while after what they count. */
+/** Fields that change by themselves: reading an inbox postpones its expiry, and statistics are counted later. */
 const MOVING = new Set(['expires_at', 'health']);
 
-/** Whatever can be seen of the world and of its changes. */
+/** Reads all objects of `world`, and the lists that would show a change. */
 async function lookAt({ tenant }: World): Promise<unknown> {
   const paths = [
     ...contract.operations.filter((o) => isReading(o) && /^\/v1\/[^{]+\{\w+\}$/.test(o.path)),
@@ -140,7 +156,7 @@ async function lookAt({ tenant }: World): Promise<unknown> {
   return shown.map((text) => JSON.parse(text, (name, value) => (MOVING.has(name) ? null : value)));
 }
 
-/** Tries something on all that document it and have no recipe of their own; none of it may change anything. */
+/** Provokes the problem in all operations that document it and have no test of their own. None of them may change anything. */
 async function refuseAll(
   code: keyof typeof problemCodes,
   provoke: (operation: ApiOperation) => Promise<readonly (Answer | [Answer, path: string])[]>,
@@ -157,7 +173,7 @@ async function refuseAll(
   expect(await lookAt(world)).toEqual(before);
 }
 
-/** As another program would send it that knows little of HTTP. */
+/** Sends a request with exactly these headers over a plain socket. */
 async function raw(operation: ApiOperation, ...headers: string[]): Promise<Answer> {
   const line = `${operation.method} ${addressOf(operation, world)} HTTP/1.1`;
   const { answers } = await exchange(posthorn.url, [line, ...headers, '', ''].join('\r\n'));
@@ -170,7 +186,7 @@ function toAnswer(answer: RawAnswer | undefined): Answer {
 const AUTHORIZED = `authorization: Bearer ${ADMIN_KEY}`;
 
 describe('every operation succeeds', () => {
-  /** Those that need more than their example, or succeed in several ways. */
+  /** Operations that need more than their example, or that have several success statuses. */
   const otherwise: Record<string, (place: World) => Promise<[status: number, answer: Answer][]>> = {
     createInbox: async (place) => [
       [201, await call('createInbox', { in: place, body: { tenant: place.tenant } })],
@@ -200,11 +216,15 @@ describe('every operation succeeds', () => {
       [200, await call('replayEndpoint', { in: place, body: { dry_run: true } })],
       [202, await call('replayEndpoint', { in: place })],
     ],
+    restoreArchived: async () => {
+      await archivedEvent();
+      return [[202, await call('restoreArchived', { body: { day: ARCHIVED_DAY } })]];
+    },
     restoreDelivery: async (place) => {
       await expectStatus(call('discardDelivery', { in: place }), 200);
       return [[200, await call('restoreDelivery', { in: place })]];
     },
-    // Where there is no worker, a task stays queued.
+    // Without a worker a task stays queued.
     cancelTask: async () => {
       const ordered = await remote.api('POST', '/v1/dead-letters/replay', { filter: {} });
       const { body } = await expectStatus(ordered, 202);
@@ -256,9 +276,9 @@ describe('every operation succeeds', () => {
 });
 
 const EVENT = { type: 'a.b', data: 1, tenant: 'remote' };
-/** Of events that are sent while there is no database: they get their answers while the other tests run. */
+/** The answers to events that are sent while the database is away. They arrive while the other tests run. */
 const held: { events: Promise<Answer>[]; batch: Promise<Answer> | null } = { events: [], batch: null };
-/** They do not ask the database. */
+/** Operations that do not use the database. */
 const INDEPENDENT = new Set([
   'getHealth',
   'tryFilter',
@@ -267,7 +287,7 @@ const INDEPENDENT = new Set([
   'getOpenApiDocument',
   'getApiReference',
 ]);
-/** They wait for it, are not there without it, or say so in their own way. */
+/** Operations that answer differently without a database, and have their own tests. */
 const APART = new Set(['publishEvent', 'publishBatch', 'getMetrics', 'getReadiness']);
 const isRemote = ({ name, path }: ApiOperation): boolean =>
   !APART.has(name) && !path.startsWith('/v1/inboxes');
@@ -276,7 +296,7 @@ function callRemote(operation: ApiOperation, body = contract.exampleOf(operation
   return remote.api(operation.method, addressIn(world, operation.path), body);
 }
 
-test('the other one loses its database', async () => {
+test('the other server loses its database', async () => {
   await proxy.cut();
   held.events = Array.from({ length: 8 }, () => callRemote(op('publishEvent'), EVENT));
   held.batch = alsoRemote.api('POST', '/v1/events/batch', {
@@ -289,7 +309,7 @@ describe('whatever the operation', () => {
   test('no key, or an invalid key: 401', async () => {
     const elsewhere = { 'x-forwarded-for': '192.0.2.1' };
     await refuseAll('unauthorized', async (operation) => {
-      // Metrics are open to whoever is on this machine.
+      // Metrics need a key only if the request comes from elsewhere.
       const headers = operation.role === null ? elsewhere : {};
       const answers = [
         await call(operation, { key: null, headers }),
@@ -358,7 +378,7 @@ describe('whatever the operation', () => {
         const tooLong = await call(operation, { named: 'x'.repeat(201) });
         if (creating.has(operation.name)) return [tooLong];
         const known = world.parameters[placesOf(operation.path).at(-1)!]!;
-        // One that could be: an id of the right kind, or the number of an attempt that was not made.
+        // A name that could exist: an id of the right kind, or the number of an attempt that was not made.
         const named = known === '1' ? '7' : known.replace(/(?<=_)\w+$/, (id) => '0'.repeat(id.length));
         return [
           tooLong,
@@ -369,8 +389,12 @@ describe('whatever the operation', () => {
             : [await call(operation, { key: keys.stranger })]),
         ];
       },
-      matrix.documenting('not_found').filter((operation) => operation !== metrics),
+      matrix
+        .documenting('not_found')
+        .filter((operation) => operation !== metrics && operation.name !== 'restoreArchived'),
     );
+    const day = { day: '2019-01-01' };
+    matrix.refused(op('restoreArchived'), 'not_found', await call('restoreArchived', { body: day }));
   });
 
   test('a malformed request: 400', async () => {
@@ -457,10 +481,10 @@ describe('whatever the operation', () => {
   });
 
   test('the same request several times at once: one runs, the others are 409', async () => {
-    // Some are refused for its state, after those before: that is an answer, too.
+    // Earlier operations change the state, so some requests are refused with a conflict. That counts as an answer too.
     const place = await makeWorld(posthorn, rejecting.url);
     for (const operation of matrix.documenting('request_in_progress')) {
-      // Usually all but one; an answer may be quicker than the next request.
+      // Usually all but one are refused, but the first answer may arrive before the last request.
       const refused = await eventually(`${operation.name} is under way`, async () => {
         const headers = { 'idempotency-key': randomUUID() };
         const answers = await Promise.all([1, 2, 3, 4].map(() => call(operation, { in: place, headers })));
@@ -482,7 +506,7 @@ describe('without an operation', () => {
     const answer = await posthorn.api('PUT', '/v1/endpoints');
     matrix.refusedAnyhow('method_not_allowed', answer);
     expect(answer.headers.allow).toBe('GET, HEAD, POST');
-    // Who has no key learns no more than what /openapi.json says.
+    // Without a key, the answer reveals only what /openapi.json says.
     const unknown = await posthorn.api('DELETE', addressOf(op('getEvent'), world), undefined, { key: null });
     expect(unknown).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
   });
@@ -526,7 +550,26 @@ test('an invalid request names the field', async () => {
   matrix.refused(op('streamEvents'), 'invalid', both, 'outcome');
 });
 
+test('an event that is in the archive', async () => {
+  const named = await archivedEvent();
+  for (const name of ['getEvent', 'listEventDeliveries', 'listEventAttempts', 'replayEvent'])
+    matrix.refused(op(name), 'archived', await call(name, { named }));
+  const mine = { named, key: keys.tenant };
+  const refused = await call('getEvent', mine);
+  expect(refused.body.detail).not.toContain('file://');
+  matrix.refused(op('expungeEventPayload'), 'archived', await call('expungeEventPayload', mine));
+});
+
 describe('a conflict with the current state', () => {
+  test('a restore where there is no archive', async () => {
+    await archivedEvent();
+    const env = { POSTHORN_ROLE: 'api', POSTHORN_METRICS: 'off' };
+    const other = await startTestPosthorn({ database: posthorn.database, inProcess: true, env });
+    onTestFinished(() => other.stop());
+    const answer = await other.api('POST', '/v1/archive/restore', { day: ARCHIVED_DAY });
+    matrix.refused(op('restoreArchived'), 'conflict', answer);
+  });
+
   test('a disabled or deleted endpoint', async () => {
     const place = await makeWorld(posthorn, rejecting.url);
     await expectStatus(call('updateEndpoint', { in: place, body: { enabled: false } }), 200);
@@ -568,6 +611,17 @@ describe('a conflict with the current state', () => {
       await call('createKey', { body: { scope: 'tenant', tenant } }),
     );
     matrix.refused(op('createInbox'), 'conflict', await call('createInbox', { body: { tenant } }));
+    const notifier = { kind: 'slack', ...endpoint };
+    matrix.refused(op('createNotifier'), 'conflict', await call('createNotifier', { body: notifier }));
+  });
+
+  test('a notifier that is disabled', async () => {
+    const place = await makeWorld(posthorn, rejecting.url);
+    await posthorn.database.query(
+      "update posthorn.endpoints set enabled = false, disabled_reason = 'gone' where tenant = $1 and config ? 'notifier'",
+      [place.tenant],
+    );
+    matrix.refused(op('testNotifier'), 'conflict', await call('testNotifier', { in: place }));
   });
 
   test('an endpoint that another request changes while its receiver is challenged', async () => {
@@ -629,14 +683,14 @@ describe('a conflict with the current state', () => {
 const echo: Behaviour = (request) => ({ body: request.json().data?.challenge });
 
 describe('receivers', () => {
-  /** Both ways to an address: nothing of what is refused is there afterwards. */
+  /** Sets the URL by POST and by PATCH. Checks that the refused requests changed nothing. */
   async function refuseReceiver(
     code: keyof typeof problemCodes,
     settings: object,
     path?: string,
   ): Promise<void> {
     const { tenant } = place;
-    // Without the figures, which are added up a moment after a delivery.
+    // Without `health`, because statistics are counted a moment after a delivery.
     const endpoints = async () =>
       (await call('listEndpoints', { query: `?tenant=${tenant}` })).body.data.map(
         ({ health: _figures, ...endpoint }: Record<string, unknown>) => endpoint,
@@ -664,9 +718,18 @@ describe('receivers', () => {
     const metadata = 'https://169.254.169.254/token';
     await refuseReceiver('url_forbidden', { auth: { ...oauth, token_url: metadata } }, 'auth.token_url');
     await refuseReceiver('challenge_failed', { challenge: 'echo' }, 'url');
+    for (const [code, url] of [
+      ['url_invalid', 'ftp://example.com/'],
+      ['url_forbidden', 'https://10.0.0.1/'],
+    ] as const)
+      matrix.refused(
+        op('createNotifier'),
+        code,
+        await call('createNotifier', { body: { kind: 'slack', url } }),
+      );
   });
 
-  test('a second endpoint like another, where those are refused', async () => {
+  test('a second endpoint with the same URL and events, with POSTHORN_UNIQUE_ENDPOINTS=on', async () => {
     const env = { POSTHORN_ROLE: 'api', POSTHORN_METRICS: 'off', POSTHORN_UNIQUE_ENDPOINTS: 'on' };
     const unique = await startTestPosthorn({ database: posthorn.database, inProcess: true, env });
     onTestFinished(() => unique.stop());
@@ -762,7 +825,7 @@ test('a delivery that other transactions keep changing: 503', async () => {
   const client = new pg.Client({ connectionString: posthorn.database.url });
   await client.connect();
   onTestFinished(() => client.end());
-  // Stands for those who were a moment quicker, five times in a row.
+  // Simulates other transactions that change the delivery first, five times in a row.
   await client.query(`create function never() returns trigger language plpgsql as 'begin return null; end';
     create trigger never before update on posthorn.dead_letters for each row
       when (old.tenant = '${place.tenant}') execute function never()`);

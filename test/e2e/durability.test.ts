@@ -1,4 +1,4 @@
-/** A 202 is a promise: nothing accepted is ever lost, whatever dies next. */
+/** No accepted event is lost, whichever process dies after the 202. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createTestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
@@ -121,7 +121,7 @@ describe('DSP-8: SIGTERM', () => {
     const receiver = await newReceiver();
     receiver.answer({ delayMs: 100 });
     const before = await startTestPosthorn({ database });
-    await createEndpoint(before, { url: receiver.url, tenant: 'acme' });
+    await createEndpoint(before, { url: receiver.url, tenant: 'acme', max_in_flight: 2 });
     const events = await Promise.all(
       Array.from({ length: 50 }, (_, n) => publish(before, { tenant: 'acme', type: 'a.b', data: n })),
     );

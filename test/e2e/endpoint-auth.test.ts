@@ -1,4 +1,4 @@
-/** DLV-7: endpoints that prove who sends: basic, bearer, OAuth 2 client credentials, client certificates. */
+/** DLV-7: authentication to receivers: basic, bearer, OAuth 2 client credentials, client certificates. */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { certificates } from '../support/certificates.ts';
@@ -50,7 +50,7 @@ const read = async ({ id }: { id: string }) =>
   (await expectStatus(posthorn.api('GET', `/v1/endpoints/${id}`), 200)).body;
 const patch = ({ id }: { id: string }, change: object): Promise<Answer> =>
   posthorn.api('PATCH', `/v1/endpoints/${id}`, change);
-/** One event to the tenant, delivered; with what its delivery was. */
+/** Publishes an event for the tenant and returns its delivery when it is delivered. */
 async function deliver({ tenant }: { tenant: string }) {
   const event = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
   return (await untilDeliveries(posthorn, event.id, 'delivered'))[0]!;
@@ -123,7 +123,7 @@ describe('DLV-7: credentials', () => {
     });
     await expectStatus(patch(endpoint, { description: 'other', headers: { 'x-a': 'b' } }), 200);
     await deliver(endpoint);
-    // What was read can be sent back: the word stands for the stored secret.
+    // A caller can send back what it read: `[redacted]` keeps the stored secret.
     const { auth } = await read(endpoint);
     await expectStatus(patch(endpoint, { auth }), 200);
     await expectStatus(patch(endpoint, { auth: { ...auth, username: 'else' } }), 200);
@@ -206,7 +206,7 @@ describe('DLV-7: credentials', () => {
     const write = async (config: object) => {
       const text = 'update posthorn.endpoints set config = $1 where tenant = $2';
       await posthorn.database.query(text, [JSON.stringify(config), bad.tenant]);
-      // Written past the API: what is changed by it is read anew.
+      // SQL does not invalidate the cache of endpoints. A change through the API does.
       await expectStatus(patch(bad, { description: String(Math.random()) }), 200);
     };
     const damaged = { key_id: 'nobodys', ciphertext: 'AAAA' };
@@ -232,7 +232,7 @@ describe('DLV-7: credentials', () => {
       auth: oauth(tokens),
     });
     expect(sent(receiver)).toEqual(['Bearer sesame-1']);
-    // What is stored is opened for it.
+    // The challenge uses the stored credentials.
     await expectStatus(patch(endpoint, { url: `${receiver.url}/moved` }), 200);
     expect(sent(receiver)).toEqual(['Bearer sesame-1', 'Bearer sesame-1']);
 
@@ -262,7 +262,7 @@ describe('DLV-7: OAuth 2', () => {
       { number: 1, status_code: 401, error: { class: 'oauth_rejected' } },
       { number: 2, status_code: 200, error: null },
     ]);
-    // A receiver that refuses a new token as well means it: 401 is permanent by default.
+    // If the receiver refuses a new token too, the 401 is an ordinary answer, which is permanent by default.
     receiver.answer({ status: 401 });
     const event = await publish(posthorn, { tenant: endpoint.tenant, type: 'a.b', data: 1 });
     const [dead] = await untilDeliveries(posthorn, event.id, 'dead');
@@ -290,7 +290,7 @@ describe('DLV-7: OAuth 2', () => {
       },
     });
     expect(receiver.requests).toHaveLength(1);
-    // It lives for a second, so it is not used for long.
+    // The token expires after a second.
     await eventually('another token is fetched', async () => {
       await deliver(endpoint);
       return tokens.requests.length > 3;
@@ -347,7 +347,7 @@ describe('DLV-7: client certificates', () => {
     await expectStatus(patch(with1, { tls: null, retry: { schedule: [0] } }), 200);
     const event = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
     const [dead] = await untilDeliveries(posthorn, event.id, 'dead');
-    // With TLS 1.3 the client learns of it when it writes, and the alert may come after the end of the connection.
+    // With TLS 1.3 the client notices the refusal when it writes, and the connection may end before the alert arrives.
     expect(['tls_failed', 'connection_reset']).toContain(dead!.last_error);
     expect(receiver.requests).toHaveLength(2);
   });

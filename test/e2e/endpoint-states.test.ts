@@ -18,7 +18,7 @@ import {
 
 const posthorn = usePosthorn();
 
-/** Waits for something to be delivered elsewhere: whatever was to be sent before it has been sent by then. */
+/** Delivers an event to another endpoint. Anything that Posthorn would have sent before has been sent by then. */
 async function somethingElseIsDelivered(): Promise<void> {
   const receiver = await newReceiver();
   const tenant = newTenant();
@@ -66,7 +66,7 @@ describe('HLT-4: paused', () => {
     const event = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
     const [waiting] = await untilDeliveries(posthorn, event.id, 'retrying');
     await expectStatus(posthorn.api('POST', `/v1/endpoints/${id}/pause`), 200);
-    // Another endpoint's delivery that is due later than it: when that is out, it would have been.
+    // A delivery of another endpoint that is due later. When it arrives, the paused one would have arrived too.
     const later = await newReceiver();
     const other = newTenant();
     await createEndpoint(posthorn, { url: later.url, tenant: other });
@@ -161,7 +161,7 @@ test('HLT-4: a worker with an outdated endpoint cache skips nothing after the en
   const skipped = () => skipWaiting(pool, uuid, 'endpoint_disabled', []);
   expect(await skipped()).toBe(0);
 
-  // Off, which no worker has heard of, and being switched on by somebody whose commit comes later than the question.
+  // The endpoint is disabled without a notification. Another transaction enables it, and commits after the query below begins.
   await pool.query(
     "update posthorn.endpoints set enabled = false, disabled_reason = 'manual' where id = $1",
     [uuid],

@@ -1,4 +1,4 @@
-/** What is valid and probably a mistake is accepted with a warning; limits concern new endpoints only. */
+/** Settings that are valid but probably a mistake cause a warning. Limits apply to new endpoints only. */
 import { describe, expect, test } from 'vitest';
 import {
   createEndpoint,
@@ -34,7 +34,7 @@ test('a type that the catalogue does not have is warned about, once the catalogu
 
   expect((await patch(first.id, { description: 'x' })).warnings).toMatchObject([{ path: 'events[0]' }]);
   expect((await patch(first.id, { events: ['order.*'] })).warnings).toEqual([]);
-  // Warnings are about a change, and not part of the endpoint.
+  // Only the answer to a change has warnings, not the endpoint itself.
   expect((await posthorn.api('GET', `/v1/endpoints/${first.id}`)).body).not.toHaveProperty('warnings');
 });
 

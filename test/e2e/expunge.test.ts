@@ -92,7 +92,7 @@ test('LIF-3: the payload of an event is gone from every table, with what receive
   for (const { id } of deliveries)
     expect(await attemptsOf(posthorn, id)).toMatchObject([{ number: 1, response_body: null }]);
 
-  // Nothing can bring it back.
+  // No request brings the payload back.
   await expectStatus(api('POST', `/v1/events/${event.id}/replay`, {}), 409);
   const discarded = deliveries.find(({ status }) => status === 'discarded')!;
   await expectStatus(api('POST', `/v1/deliveries/${discarded.id}/replay`), 409);
@@ -224,6 +224,18 @@ describe('LIF-3: expunging a tenant', () => {
       data: { user: `user of ${tenant}` },
       idempotency_key: `key of ${tenant}`,
     });
+    const events = ['posthorn.queue.age'];
+    const notifier = { kind: 'slack', tenant, url: good.url, events, description: `chat of ${tenant}` };
+    await expectStatus(api('POST', '/v1/notifiers', notifier), 201);
+    await posthorn.database.query(
+      `with notified as (
+         insert into posthorn.notice_digests (endpoint_id, type, tenant, count, reports, items)
+         select id, 'posthorn.queue.age', $1, 1, 1, '[]' from posthorn.endpoints
+          where config ? 'notifier' and tenant = $1
+       )
+       insert into posthorn.confirmation_mails (tenant, address_hash, event_id) values ($1, '', gen_random_uuid())`,
+      [tenant],
+    );
     await posthorn.database.query("insert into posthorn.converted_payloads values ($1, 'v1', 'ab', $2)", [
       parsePublicId('evt', event.id),
       Buffer.from(`{"user":"user of ${tenant}"}`),
@@ -269,7 +281,7 @@ describe('LIF-3: expunging a tenant', () => {
     return rows;
   }
 
-  test('a new table with data of tenants must be known here', async () => {
+  test('every table with data of tenants is in the list of this test', async () => {
     const tables = await posthorn.database.query<{ name: string }>(
       `select distinct c.table_name as name from information_schema.columns c
          join pg_class k on k.relname = c.table_name and k.relnamespace = 'posthorn'::regnamespace and not k.relispartition
@@ -281,6 +293,7 @@ describe('LIF-3: expunging a tenant', () => {
       'api_keys',
       'attempts',
       'audit_log',
+      'confirmation_mails',
       'console_sessions',
       'converted_payloads',
       'dead_letters',
@@ -296,6 +309,7 @@ describe('LIF-3: expunging a tenant', () => {
       'fan_out_slices',
       'idempotency_keys',
       'inboxes',
+      'notice_digests',
       'operational_notes',
       'outbox',
       'outbox_rejected',
@@ -346,7 +360,7 @@ describe('LIF-3: expunging a tenant', () => {
       ),
     ).toEqual([{ action: 'tenant.expunge', tenant: null, changes: [] }]);
     expect(await rowsOf(other)).toEqual(before);
-    // It can begin anew.
+    // The tenant can be used again.
     await publish(posthorn, { tenant, type: 'a.b', data: 1 });
   });
 
@@ -377,7 +391,7 @@ describe('LIF-3: expunging a tenant', () => {
     expect((await api('GET', `/v1/events/${event.id}`)).body.data).toBe(1);
   });
 
-  test('names are compared with the field, not found in any text', async () => {
+  test('the name of a tenant counts only in the field for the tenant, not elsewhere in a text', async () => {
     const tenant = newTenant();
     const pool = new pg.Pool({ connectionString: posthorn.database.url, max: 1 });
     const client = await pool.connect();
@@ -417,6 +431,7 @@ describe('LIF-3: expunging a tenant', () => {
       { tenant: 'other', endpoint: { metadata: { tenant } } },
       { tenant },
       { oldest: { tenant } },
+      { groups: [{ items: [{ tenant: 'other' }, { tenant }] }] },
     ];
     const ids = payloads.map(() => newEventId(Date.now()));
     for (const [n, payload] of payloads.entries())
@@ -446,7 +461,7 @@ describe('LIF-3: expunging a tenant', () => {
   }
   const onlyTombstones = ['audit_log', 'expunged'];
 
-  test('an expunge that failed continues when it is ordered again', async () => {
+  test('an expunge that failed continues when it is requested again', async () => {
     const tenant = await newFailedExpunge(0);
     await untilDone((await expectStatus(deletion(tenant, `&confirm=${tenant}`), 202)).body);
     expect(await tablesWith(tenant)).toEqual(onlyTombstones);

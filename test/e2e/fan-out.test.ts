@@ -72,7 +72,7 @@ describe('FAN-1: one delivery per matching endpoint of the tenant', () => {
 describe('FAN-3: cached subscriptions are never stale', () => {
   test('an endpoint that one process created gets the next event of the other process', async () => {
     const receiver = await newReceiver();
-    // Many in a row: the other process has every chance to be behind, and neither sweeps.
+    // Many in a row, so that the cache of the other process is often outdated. Sweeps are off.
     for (let n = 1; n <= 50; n += 1) {
       const tenant = newTenant();
       const [maker, taker] = n % 2 === 0 ? [one, two] : [two, one];

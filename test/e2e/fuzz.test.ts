@@ -1,6 +1,6 @@
 /**
- * Every operation, with requests made from its own schemas: fitting, nearly fitting, hostile. Nothing may fail inside,
- * and every answer must be one that is documented.
+ * Calls every operation with requests that are generated from its schemas: valid, almost valid and hostile. There must be no
+ * 5xx, and every answer must be documented.
  *
  *   FUZZ_RUNS=20000 npx vitest run test/e2e/fuzz.test.ts     more of it, with another seed each time
  *   FUZZ_SEED=… FUZZ_RUNS=…                                   the same again
@@ -14,7 +14,7 @@ import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { addressIn, makeWorld, type World } from '../support/world.ts';
 
 const RUNS = Number(process.env.FUZZ_RUNS ?? 1500);
-/** The gate tries the same every time; whoever asks for more gets something new. */
+/** Without FUZZ_RUNS every run has the same seed; with FUZZ_RUNS each run has a new one. */
 const SEED = Number(
   process.env.FUZZ_SEED ?? (process.env.FUZZ_RUNS === undefined ? 42 : Date.now() % 2 ** 31),
 );
@@ -49,11 +49,11 @@ test('no generated request breaks the server, and every answer is documented', a
       if (answer.status >= 500) throw new Error(`${request.operation}: ${answer.status} ${answer.text}`);
       const violation = contract.violation(operation, answer);
       if (violation !== null) throw new Error(violation);
-      // It took away something that the others need.
+      // It deleted an object that the other operations need.
       if (operation.method === 'DELETE' && operation.path.endsWith('}') && answer.status === 204)
         world = await makeWorld(posthorn, receiver.url);
     }),
-    // On a machine that has much else to do, fewer of them.
+    // A busy machine makes fewer runs.
     {
       numRuns: RUNS,
       seed: SEED,
@@ -67,7 +67,7 @@ test('no generated request breaks the server, and every answer is documented', a
         .map(([what, times]) => `${times}\t${what}\n`)
         .join('')}`,
     );
-  // It got through to the operations, and did not only break off at their doors (unless there was no time for all).
+  // Requests to most operations succeeded, unless the time limit stopped the run early.
   const succeeded = [...seen.keys()].filter((what) => / 2\d\d$/.test(what)).map((what) => what.split(' ')[0]);
   const runs = [...seen.values()].reduce((sum, times) => sum + times, 0);
   if (runs >= RUNS) expect(new Set(succeeded).size).toBeGreaterThan(ending.length * 0.8);
@@ -75,7 +75,7 @@ test('no generated request breaks the server, and every answer is documented', a
   expect((await posthorn.api('GET', '/readyz')).status).toBe(200);
 });
 
-/** What fits where a schema only says "text". */
+/** Valid values for fields whose schema only says that they are strings. */
 function knownIn({ tenant, parameters }: World): Record<string, string> {
   return {
     tenant,

@@ -150,7 +150,7 @@ describe('HLT-2: auto-disable', () => {
       return !endpoint.enabled && endpoint;
     });
 
-  test('happens if more than half of the deliveries of a day died, and not within an hour, and starts over after the endpoint is enabled again', async () => {
+  test('happens if more than half of the deliveries of a day died over at least an hour, and counts anew after the endpoint is enabled again', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const { id } = await createEndpoint(posthorn, { url: receiver.url, tenant });
@@ -302,7 +302,7 @@ describe('SIG-4: rotation', () => {
     await expectStatus(posthorn.api('POST', `${path}/rotate-secret`, { secret: 'short' }), 422);
   });
 
-  test('a sixth secret is refused, and all five sign on, unless the previous one ends at once', async () => {
+  test('a sixth secret is refused, and all five keep signing, unless the previous one ends at once', async () => {
     const { path, secret: first, rotate, sent } = await rotating();
     const secrets = [first];
     for (let n = 0; n < 4; n += 1) secrets.push((await rotate()).secret);
@@ -363,7 +363,7 @@ describe('SIG-4: rotation', () => {
     expect(rotated.public_key).not.toBe(shown.public_key);
     expect((await posthorn.api('GET', address)).body.public_key).toBe(rotated.public_key);
     expect((await posthorn.api('GET', path)).body.public_key).toBeNull();
-    // Another kind of signature needs another kind of secret: one is made, and the old ones keep signing.
+    // Another kind of signature needs another kind of secret: Posthorn generates one, and the old ones keep signing.
     await expectStatus(posthorn.api('PATCH', path, { signature: 'standard-ed25519' }), 200);
     expect((await posthorn.api('GET', `${path}/secret`)).body).toMatchObject({
       secret: expect.stringMatching(/^whsk_/),

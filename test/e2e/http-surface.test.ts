@@ -1,4 +1,4 @@
-/** What the API does with requests that no honest client sends. Whatever comes: an answer, a problem, never a 500. */
+/** How the API answers hostile and malformed requests: with a problem, never with a 500. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, describe, expect, test } from 'vitest';
 import {
@@ -26,7 +26,7 @@ const post = (path: string, body: string, ...headers: string[]): string =>
     ...headers,
   ) + body;
 
-/** Every refusal looks like this, also those of the parser that no route ever sees. */
+/** Every refusal has this form, also those of the HTTP parser, which reach no route. */
 function expectProblem(answer: RawAnswer | undefined, status: number, code: string): void {
   expect(answer).toMatchObject({ status });
   expect(answer!.headers).toMatchObject({
@@ -49,14 +49,14 @@ function expectNoInsides(text: string): void {
   );
 }
 
-// Whatever was sent above: the process is the same, works, and has not logged a failed request.
+// After all tests the same process still runs, answers, and has logged no failed request.
 let pid: number;
 afterAll(async () => {
   await expectStatus(posthorn.api('GET', '/healthz'), 200);
   expect(posthorn.pid).toBe(pid);
   expect(posthorn.output()).not.toMatch(/request failed|unexpected error/);
 });
-test('it runs', async () => {
+test('the server is running', async () => {
   pid = posthorn.pid;
   await expectStatus(posthorn.api('GET', '/readyz'), 200);
 });
@@ -247,7 +247,7 @@ describe('limits', () => {
       const { body } = await expectStatus(posthorn.api('PATCH', path, { [field]: value }), 422);
       expect(body.errors).toMatchObject([{ path: field }]);
     }
-    // Bit by bit, too.
+    // The limit also applies to the sum of several patches.
     for (const name of ['a', 'b']) {
       const metadata = { [name]: 'x'.repeat(10_000) };
       await expectStatus(posthorn.api('PATCH', path, { metadata }), name === 'a' ? 200 : 422);
@@ -294,7 +294,7 @@ describe('slow clients are disconnected', () => {
     );
     expect(closed).toBe(true);
     expectProblem(answers[0], 408, 'request_timeout');
-    // POSTHORN_REQUEST_TIMEOUT_MS is a second here, looked at every half.
+    // POSTHORN_REQUEST_TIMEOUT_MS is one second here. The server checks it every half second.
     expect(ms).toBeGreaterThan(900);
     expect(ms).toBeLessThan(10_000);
   });
@@ -392,7 +392,7 @@ describe('browsers', () => {
       expect(headers).not.toHaveProperty('x-powered-by');
       expect(headers).not.toHaveProperty('set-cookie');
     }
-    // A page can send a form without asking first. Nothing listens to it.
+    // A web page can send a form without a CORS preflight. The API refuses forms.
     const form = await posthorn.api('POST', '/v1/events', 'type=a.b', {
       headers: { ...origin, 'content-type': 'application/x-www-form-urlencoded' },
     });
@@ -428,7 +428,7 @@ describe('bodies', () => {
     expect(body.metadata).toEqual(metadata);
     const shown = await posthorn.api('GET', `/v1/endpoints/${body.id}`);
     expect(shown.body.metadata).toEqual(metadata);
-    // And nobody else has got anything from it.
+    // Other objects are not affected.
     const other = await createEndpoint(posthorn, { url: URL_OF_NOBODY, tenant: newTenant() });
     expect(other).not.toHaveProperty('polluted');
   });

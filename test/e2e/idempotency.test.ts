@@ -46,7 +46,7 @@ describe('ACC-4: one event per idempotency key and tenant', () => {
     await untilDeliveries(one, first.id, 'delivered');
     expect(await publish(one, event)).toEqual({ ...first, duplicate: true });
 
-    // Something after it, so that a second one would have been sent by now.
+    // A later event: when it has arrived, a second delivery of the first event would have arrived too.
     const last = await publish(one, { ...event, idempotency_key: 'b' });
     await untilDeliveries(one, last.id, 'delivered');
     expect(receiver.requests.map(({ headers }) => headers['webhook-id'])).toEqual([first.id, last.id]);

@@ -33,7 +33,7 @@ afterAll(async () => {
 
 const URL = 'http://127.0.0.1:9/';
 
-/** The same POST as often as it is called. */
+/** Returns a function that sends the same POST with the same key at every call. */
 function repeatable(path: string, body: unknown, key: string | null = null) {
   const idempotencyKey = randomUUID();
   const post = (process: TestPosthorn = posthorn, changed: unknown = body): Promise<Answer> =>
@@ -47,7 +47,7 @@ function repeatable(path: string, body: unknown, key: string | null = null) {
 const endpointsOf = async (tenant: string): Promise<{ id: string }[]> =>
   (await posthorn.api('GET', `/v1/endpoints?tenant=${tenant}`)).body.data;
 
-/** Whoever creates an endpoint waits until it is given back. */
+/** Makes requests that create an endpoint wait until the returned function is called. */
 const holdEndpoints = () => hold('update posthorn.subscription_version set version = version');
 
 async function hold(statement: string): Promise<() => Promise<void>> {
@@ -215,7 +215,7 @@ describe('Idempotency-Key: the same request again', () => {
       `update posthorn.idempotent_requests set claimed_until = claimed_until ${claimMoves} where key = $1`,
       [idempotencyKey],
     );
-    // Nobody gets it for something else.
+    // The key is still refused for another request.
     expect((await post(other, { tenant, url: `${URL}other` })).body.code).toBe('idempotency_conflict');
     const carriedOut = await expectStatus(post(), 201);
     expect(carriedOut.headers['idempotency-replayed']).toBeUndefined();
@@ -227,7 +227,7 @@ describe('the stored answer', () => {
   test('is missing if the database failed after the change, and the request is not repeated', async () => {
     const tenant = newTenant();
     const { post } = repeatable('/v1/endpoints', { tenant, url: URL });
-    // The answer shows figures of the endpoint, which are read when it has been made.
+    // The answer contains statistics of the endpoint, which Posthorn reads after it has created the endpoint.
     const giveBack = await hold('lock table posthorn.endpoint_stats in access exclusive mode');
     const answer = await expectStatus(post(), 500);
     expect(answer.body).toMatchObject({ code: 'internal', detail: expect.stringContaining('Check whether') });

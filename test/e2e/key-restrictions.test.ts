@@ -98,7 +98,7 @@ describe('scopes', () => {
     await receiver.close();
   });
 
-  test('`scope` stays the outer limit', async () => {
+  test('`scopes` never allow more than `scope`', async () => {
     const tenant = newTenant();
     for (const [settings, path] of [
       [{ scope: 'read', scopes: ['events:read', 'events:publish'] }, 'scopes[1]'],

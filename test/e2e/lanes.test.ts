@@ -20,7 +20,7 @@ import {
 const posthorn = usePosthorn();
 const at = (delayMs: number) => new Promise((resolve) => setTimeout(resolve, delayMs));
 
-/** Publishes one after the other, each after the 202 of the one before: their order is defined. */
+/** Publishes events one by one, each after the 202 of the one before, so that their order is defined. */
 async function publishMany(tenant: string, count: number, type = 'a.b'): Promise<string[]> {
   const ids: string[] = [];
   for (let n = 0; n < count; n += 1) ids.push((await publish(posthorn, { tenant, type, data: n })).id);
@@ -62,7 +62,7 @@ describe('DSP-3: limits of an endpoint', () => {
     receiver.answer(({ index }) => ({ status: index % 2 === 0 ? 500 : 200 }));
     await publishMany(tenant, 12);
     const requests = await receiver.waitFor(20);
-    // Counted from the first one on, so that a request that was late on its way makes nothing look too fast.
+    // Compared with the first request, so that one late request does not make the next one look too early.
     for (const [n, { at: arrived }] of requests.entries()) {
       const earliest = requests[0]!.at + ((n - 2) / 20) * 1000;
       expect(arrived).toBeGreaterThanOrEqual(earliest - 150);
@@ -108,9 +108,9 @@ describe('DSP-3: limits of an endpoint', () => {
     await expectStatus(posthorn.api('PATCH', `/v1/endpoints/${id}`, { enabled: false }), 200);
     await untilDeliveries(posthorn, skipped.id, 'skipped');
     await expectStatus(posthorn.api('PATCH', `/v1/endpoints/${id}`, { enabled: true }), 200);
-    // Whether it has its old lane or another by now.
+    // The endpoint may have its old lane or a new one.
     expect(await isNew()).toBe(false);
-    // Held back, it lets another endpoint's go first, however much later that is published.
+    // The delivery waits for the rate limit: a later event for another endpoint is delivered first.
     const held = await publish(posthorn, { tenant, type: 'a.b', data: 3 });
     const other = newTenant();
     await createEndpoint(posthorn, { url: receiver.url, tenant: other });
@@ -195,7 +195,7 @@ test('DSP-4: endpoints that hang do not slow the others', async () => {
   const before = performance.now();
   await publishMany(tenant, 20, 'quick.one');
   await healthy.waitFor(20);
-  // Behind them they would wait for their timeouts, which are longer than this.
+  // If the healthy deliveries had to wait for the hanging ones, they would wait for timeouts that are longer than this.
   expect(performance.now() - before).toBeLessThan(8000);
   hanging.release();
 });
@@ -375,7 +375,7 @@ test('RTY-6: a late result changes nothing and is stored as superseded', async (
   const event = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
   await receiver.waitFor(1);
   const [delivery] = await deliveriesOf(posthorn, event.id);
-  // Somebody else has tried it meanwhile, as an owner after an unclean takeover would.
+  // Simulates an attempt of another worker, as after an unclean takeover.
   await posthorn.database.query(
     "update posthorn.queue set attempts = attempts + 1, due_at = now() + interval '1 hour' where tenant = $1",
     [tenant],
@@ -523,6 +523,6 @@ test('DSP-1: a fresh event is sent at once, without a polling delay', async () =
     }
     return took.toSorted((a, b) => a - b)[15]!;
   };
-  // An interval would show in every round; that the machine is busy, hardly in all of them.
+  // A polling interval would slow down every round. A busy machine slows down only some.
   await expect.poll(medianMs, { timeout: 20_000 }).toBeLessThan(50);
 });

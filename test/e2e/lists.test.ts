@@ -1,7 +1,7 @@
 /**
- * Lists stay quick when there are millions of rows: what each statement reads is bounded, whatever the filter, and found
- * by an index. The rows here are few, but they are laid out to tempt the planner: tenants and endpoints that have had
- * nothing for long, next to others that have nearly all.
+ * Lists stay fast with millions of rows: each statement reads a bounded number of rows through an index, whatever the
+ * filter. The tests use few rows, but in a distribution that misleads the planner: some tenants and endpoints have had no
+ * rows for a long time, others have nearly all of them.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { fillAuditLog, fillEndpoints, fillHistory, RARE_TYPE } from '../../bench/fill-history.ts';
@@ -65,7 +65,7 @@ beforeAll(async () => {
   await fillAuditLog(database.query, 20_000, SPAN_MS);
   watched = watchPlans(connections.pool('api'));
   endpoints = await database.query('select id, tenant from posthorn.endpoints order by id');
-  // Those with the most endpoints, some, and few; and one that there is not.
+  // Tenants with the most, second most and fewest endpoints, and one that does not exist.
   const bySize = await database.query(
     'select tenant from posthorn.endpoints group by 1 order by count(*) desc',
   );
@@ -80,7 +80,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** The page itself, now and deep in the past, and within a short time. */
+/** The first page, a page deep in the past, and a short time range. */
 const ranges = () => {
   const at = (share: number) => firstIdAt(Date.now() - share * SPAN_MS);
   return [
@@ -112,7 +112,7 @@ function expectBounded(name: string, { rows, sorted = 2 * rows }: Bounds): void 
   expect(seen.sorted, `${name}: rows sorted`).toBeLessThanOrEqual(sorted);
 }
 
-test('deliveries, by every filter', async () => {
+test('a list of deliveries reads a bounded number of rows, by every filter', async () => {
   const statuses = [
     null,
     'waiting',
@@ -137,13 +137,13 @@ test('deliveries, by every filter', async () => {
         for (const range of type === null ? ranges() : ranges().slice(1, 2)) {
           await listDeliveries(watched.pool, { ...place, status, type, ...range, limit: LIMIT });
           const isPlain = type === null && (status === null || status === 'waiting');
-          // By endpoints, a page of each; through events, those that fit; a dead one may be under way again.
+          // Found by endpoint: one page for each. Found through events: the rows that match. A dead letter may also be in the queue.
           const rows = isPlain && place.tenant === null ? MAX_EXAMINED : MAX_EXAMINED + 50 * LIMIT;
           expectBounded(JSON.stringify({ ...place, status, type, ...range }), { rows });
         }
 });
 
-test('deliveries of an event', async () => {
+test('the list of deliveries of an event reads a bounded number of rows', async () => {
   const [first, last] = deliveryRangeOfEvent(event.id);
   for (const tenant of [null, event.tenant, 'nobody']) {
     const filter = { tenant, endpointId: null, eventId: event.id, type: null, limit: LIMIT };
@@ -156,7 +156,7 @@ test('deliveries of an event', async () => {
   expectBounded('attempts', { rows: 10 });
 });
 
-test('events, by every filter', async () => {
+test('a list of events reads a bounded number of rows, by every filter', async () => {
   for (const tenant of [null, ...tenants])
     for (const type of types)
       for (const range of ranges()) {
@@ -181,7 +181,7 @@ test('events, by every filter', async () => {
   }
 });
 
-test('dead letters by every filter, and their groups', async () => {
+test('lists of dead letters and of their groups read a bounded number of rows, by every filter', async () => {
   const wheres = [
     { tenant: null, endpointId: null },
     ...tenants.map((tenant) => ({ tenant, endpointId: null })),
@@ -203,7 +203,7 @@ test('dead letters by every filter, and their groups', async () => {
   }
 });
 
-test('the estimate before a task is created', async () => {
+test('the estimate before a task is created reads a bounded number of rows', async () => {
   const MOST = 2000;
   const anything = {
     tenant: null,
@@ -238,7 +238,7 @@ test('the estimate before a task is created', async () => {
     const name = JSON.stringify(selection);
     const { count, more } = await countDeliveries(watched.pool, selection, MOST);
     expectBounded(name, { rows: MOST });
-    // Where the look is long enough for everything, it says how many there are.
+    // With a limit above the number of rows, the count is exact.
     const all = await countDeliveries(connections.pool('api'), selection, 10 * DELIVERIES);
     expect(all, name).toMatchObject({ count: await countSlowly(selection), more: false });
     expect(count, name).toBeLessThanOrEqual(all.count);
@@ -246,7 +246,7 @@ test('the estimate before a task is created', async () => {
   }
 });
 
-/** By the statement that a task itself goes by. */
+/** Counts with the statement that a task uses. */
 async function countSlowly(selection: Selection): Promise<number> {
   const values: unknown[] = [];
   const query = selectDeliveries(
@@ -257,7 +257,7 @@ async function countSlowly(selection: Selection): Promise<number> {
   return (await database.query(query, values)).length;
 }
 
-test('the audit log by every filter and by two at once', async () => {
+test('the audit log reads a bounded number of rows, by every filter and by two at once', async () => {
   const none = { tenant: null, actor: null, action: null, objectId: null };
   const filters = [
     none,
@@ -277,7 +277,7 @@ test('the audit log by every filter and by two at once', async () => {
     }
 });
 
-test('endpoints with their waiting and dead deliveries, tasks and keys', async () => {
+test('lists of endpoints (with their waiting and dead deliveries), tasks and keys read a bounded number of rows', async () => {
   for (const tenant of [null, ...tenants])
     for (const before of [null, endpoints[100]!.id]) {
       await listEndpoints(watched.pool, { tenant, before, limit: LIMIT });
@@ -345,7 +345,7 @@ test('pages have no overlaps or gaps while deliveries move between tables and ot
       `select id from ${EVERYWHERE} d where ($1::text is null or tenant = $1) order by id desc`,
       [tenant],
     );
-    // Anywhere in the list: delivered, dead, and back in the queue; and new ones.
+    // Moves random rows between queue, dead letters and history, and adds new ones.
     const moves = () =>
       database.query(
         `with settled as (delete from posthorn.queue where id in (select id from posthorn.queue order by random() limit 40) returning *),

@@ -24,7 +24,7 @@ const posthorn = usePosthorn({
 const scrape = async (from: Pick<TestPosthorn, 'api'> = posthorn): Promise<Scrape> =>
   readScrape((await expectStatus(from.api('GET', '/metrics', undefined, { key: null }), 200)).text);
 
-/** What is measured now and then lags behind a little. */
+/** Some metrics are measured periodically, so wait for the next measurement. */
 async function untilScrape(
   what: string,
   holds: (scrape: Scrape) => boolean,

@@ -1,4 +1,4 @@
-/** Every operation of the OpenAPI document is called. A route that is new is called too, or this fails and says why. */
+/** Calls every operation of the OpenAPI document. A new route is called too, or a test fails and says why. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type ApiOperation, Contract } from '../support/contract.ts';
 import { type Answer, expectStatus, newReceiver, newTenant, usePosthorn } from '../support/posthorn.ts';
@@ -21,7 +21,7 @@ async function newKey(settings: { scope: string; tenant?: string }): Promise<str
 
 const needingKeys = (): ApiOperation[] => contract.operations.filter(({ role }) => role !== null);
 
-/** Called as its example says. */
+/** Calls an operation with its example. */
 async function call(operation: ApiOperation, world: World, key?: string | null): Promise<Answer> {
   const body = exampleIn(world, contract.exampleOf(operation));
   const answer = await posthorn.api(
@@ -34,18 +34,19 @@ async function call(operation: ApiOperation, world: World, key?: string | null):
   return answer;
 }
 
-/** Operations that succeed only on something in another state than the world has, and what they answer on this. */
+/** Operations that need an object in another state than those of `world`, and the status that they answer instead. */
 const OTHERWISE: Readonly<Record<string, number>> = {
   cancelTask: 409,
   restoreDelivery: 409,
   deleteTenant: 409,
+  restoreArchived: 404,
 };
-/** They are nobody's: every key may see them. */
+/** Objects that belong to no tenant: every key may read them. */
 const isShared = (path: string): boolean => path.startsWith('/v1/event-types');
-/** They show all tenants or nothing: 403 with a key for one. */
+/** Operations across all tenants: 403 with a key of one tenant. */
 const ACROSS_TENANTS = new Set(['listTenants']);
 
-/** Whatever tells that a tenant is there. */
+/** Texts that would reveal that the tenant exists. */
 const ownOf = ({ tenant, parameters }: World): string[] => [
   tenant,
   ...Object.entries(parameters).flatMap(([place, id]) => (isShared(place) || id.length < 10 ? [] : [id])),
@@ -65,7 +66,7 @@ describe('the API matches its document', () => {
       if (expected === undefined)
         expect(answer.status, `${operation.name}: ${answer.text}`).toBeLessThan(300);
       else expect(answer.status, operation.name).toBe(expected);
-      // What an example made should not go on sending to the address of an example.
+      // Delete what the example created, so that Posthorn does not keep sending to an invented address.
       const { location } = answer.headers;
       if (answer.status === 201 && typeof location === 'string')
         await expectStatus(posthorn.api('DELETE', location), 204);

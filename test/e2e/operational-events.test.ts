@@ -54,7 +54,7 @@ async function told(receiver: Receiver, type: string, tenant: string) {
 const change = (id: string, patch: Record<string, unknown>) =>
   expectStatus(posthorn.api('PATCH', `/v1/endpoints/${id}`, patch), 200);
 
-/** Nothing is under way that could lead to anything more. */
+/** Waits until no delivery, outbox row or note is left. */
 async function untilAtRest(database: TestDatabase): Promise<void> {
   await eventually('nothing waits any more', async () => {
     const [row] = await database.query<{ left: number }>(
@@ -90,7 +90,7 @@ describe('OBS-4: operational events', () => {
       },
     });
     const dead = (await posthorn.api('GET', `/v1/dead-letters?tenant=${endpoint.tenant}`)).body.data;
-    // At half of it nothing is said yet.
+    // At half of the threshold there is no event yet.
     for (const { id } of dead.slice(0, THRESHOLD / 2))
       await posthorn.api('POST', `/v1/deliveries/${id}/discard`);
     await publish(posthorn, { type: 'a.b', tenant: endpoint.tenant, data: 'one more' });
@@ -252,7 +252,7 @@ describe('OBS-4: recipients of operational events', () => {
     expect(ofOwner.requests).toHaveLength(1);
     expect(ofOther.requests).toHaveLength(1);
     expect(everything.requests.map((request) => request.json().type)).toEqual(['a.b']);
-    // What is stored for a tenant is what it asked for.
+    // Posthorn stores only the operational events that the tenant subscribes to.
     const { body } = await posthorn.api('GET', `/v1/events?tenant=${owner.tenant}`);
     expect(body.data.map(({ type }: { type: string }) => type).sort()).toEqual([
       'a.b',
@@ -294,7 +294,7 @@ describe('OBS-4: no loops, no losses', () => {
   test('operator endpoints that fail cause no further events', async () => {
     const { receiver: fails, endpoint: failing } = await subscriber(OPERATOR, ['posthorn.*'], FRAGILE);
     const { receiver: goes, endpoint: going } = await subscriber(OPERATOR, ['posthorn.*'], FRAGILE);
-    // One that would be told if there were anything to tell of the other two.
+    // A working endpoint, which would get events about the two failing ones if there were any.
     const { receiver: hears } = await operator();
     fails.answer({ status: 503 });
     goes.answer({ status: 410 });
@@ -311,7 +311,7 @@ describe('OBS-4: no loops, no losses', () => {
     const types = body.data
       .map(({ type }: { type: string }) => type)
       .filter((type: string) => !/threshold|age/.test(type));
-    // Of the shop's circuit, of its dead letter; and that one of the two has switched itself off, which it does once.
+    // The circuit and the dead letter of the shop, and the one endpoint that Posthorn disabled because of its 410.
     expect(types.sort()).toEqual([
       'posthorn.circuit.opened',
       'posthorn.delivery.dead',
@@ -322,7 +322,7 @@ describe('OBS-4: no loops, no losses', () => {
     expect((await health(failing.id)).health.dead).toBeGreaterThanOrEqual(3);
     expect(await health(going.id)).toMatchObject({ enabled: false, disabled_reason: 'gone' });
 
-    // It recovers: nobody was told that its circuit was open, so nobody is told that it closed.
+    // No event reported that its circuit opened, so no event reports that it closes.
     fails.answer({ status: 200 });
     const dead = (await posthorn.api('GET', `/v1/dead-letters?tenant=${OPERATOR}&limit=1`)).body.data;
     await expectStatus(posthorn.api('POST', `/v1/deliveries/${dead[0].id}/replay`), 202);

@@ -1,4 +1,4 @@
-/** OUT-1: docs/outbox.md. Every statement in it is run, and the role that it makes may do what it says, and no more. */
+/** OUT-1: runs every statement of docs/outbox.md, and checks that the role of the page has exactly the described rights. */
 import { readFile } from 'node:fs/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';

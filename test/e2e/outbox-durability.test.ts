@@ -1,4 +1,4 @@
-/** OUT-1: what was committed is published exactly once, whatever dies, and however many processes look. */
+/** OUT-1: a committed event is published exactly once, whichever process dies, and however many processes read the outbox. */
 import { expect, onTestFinished, test } from 'vitest';
 import { createTestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
@@ -59,7 +59,7 @@ test('OUT-1: after repeated kill -9, every order has its event and every event h
     });
     await eventually('it is in the middle of it', async () => (await count('posthorn.events')) > before + 10);
     await posthorn.kill('SIGKILL');
-    // Nobody is there, and the shop goes on: the rows wait.
+    // No server runs, and the shop continues: the rows wait.
     await Promise.all(customers);
     orders += 1;
     await order(orders);
@@ -76,7 +76,7 @@ test('OUT-1: after repeated kill -9, every order has its event and every event h
     ({ event_id }) => event_id,
   );
   expect(ids.length).toBeGreaterThan(200);
-  // At least once: a kill may come between a request and its record. Never one that nobody ordered.
+  // Each event arrives at least once, because a kill can happen between a request and its record. No other event arrives.
   expect(new Set(arrivals(receiver.requests).keys())).toEqual(new Set(ids));
   await posthorn.stop();
 });
@@ -84,7 +84,7 @@ test('OUT-1: after repeated kill -9, every order has its event and every event h
 test('OUT-1: two servers on the same outbox store each row as one event, in order, and one continues if the other dies', async () => {
   const { database, order, count, differences } = await newShop();
   const receiver = await newReceiver();
-  // Both look all the time, and at few rows: they are in each other's way as much as can be.
+  // Both servers read all the time, a few rows each, so that they conflict as often as possible.
   const settings = {
     database,
     env: { POSTHORN_OUTBOX_STAND_IN_MS: '10', POSTHORN_OUTBOX_POLL_MS: '1', POSTHORN_INGEST_BATCH_ROWS: '7' },

@@ -28,7 +28,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** It does not understand a socket in a URL. */
+/** This library does not support a socket in a URL. */
 function openPostgresJs(url: string): postgres.Sql {
   const { hostname, port, username, password, pathname } = new URL(url);
   return postgres({
@@ -190,7 +190,7 @@ describe.each(Object.entries(libraries))('OUT-2: %s', (name, run) => {
       () => expect.fail('it was published'),
       (caught: Error) => caught,
     );
-    // Drizzle puts its own words around it.
+    // Drizzle wraps the error.
     expect(`${error.message} ${error.cause}`).toContain("type 'not a type' is not an event type");
     expect(await hasOrder(orders)).toBe(false);
   });

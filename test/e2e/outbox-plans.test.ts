@@ -1,6 +1,6 @@
 /**
- * The outbox is nearly always empty when its statements are planned, and may hold millions of rows after a standstill. A
- * plan that was right for the one (a sequential scan) would never get through the other.
+ * PostgreSQL plans the statements of the outbox while it is nearly always empty. After an outage it may hold millions of rows.
+ * A plan for an empty table (a sequential scan) would be far too slow then.
  */
 import { expect, test } from 'vitest';
 import { acceptEvents } from '../../src/postgres/queries/accept-events.ts';

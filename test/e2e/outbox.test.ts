@@ -59,7 +59,7 @@ describe('OUT-1: posthorn.publish in the transaction of the caller', () => {
     );
     const held = await shop.transaction(async (client) => {
       const id = await shop.publish(client, { type: 'a.b', data: '2', tenant });
-      // Another one commits and arrives meanwhile: whoever reads has looked, and seen nothing of the first.
+      // Another transaction commits, and its event arrives: so the server has read the outbox without the first event.
       await shop.transaction((other) => shop.publish(other, { type: 'a.b', data: '3', tenant }));
       await receiver.waitFor(1);
       expect(receiver.requests).toHaveLength(1);
@@ -123,7 +123,7 @@ describe('OUT-1: posthorn.publish in the transaction of the caller', () => {
       await receiver.waitFor(n);
       latencies.push(performance.now() - committedAt);
     }
-    // Loose, for the machine is shared: it is a look every 20 ms, and not the stand-in's every second.
+    // A loose bound, because the machine is shared. It shows that the server polls every 20 ms, not every second as a stand-in.
     expect(latencies.sort((a, b) => a - b)[15]).toBeLessThan(500);
   });
 
@@ -350,7 +350,7 @@ describe('OUT-1: idempotency keys (ACC-4)', () => {
             )
           ).length === 1,
       );
-      // What the server does with the row, before the second goes on.
+      // Does what the server does with the row, before the second transaction continues.
       await client.query(
         `with row as (delete from posthorn.outbox where idempotency_key = 'moved' returning *)
          insert into posthorn.idempotency_keys (tenant, key, event_id, fingerprint, expires_at)

@@ -1,4 +1,4 @@
-/** From an order's number to what happened: search inside payloads, and the outcome of each event in lists. */
+/** Search inside payloads (from an order number to its event), and the outcome of each event in lists. */
 import { describe, expect, test } from 'vitest';
 import {
   createEndpoint,

@@ -1,4 +1,4 @@
-/** What is read can be written back: GET, then PATCH with the same object, is 200 and changes nothing. */
+/** Callers can send back what they read: GET, then PATCH with the same object, is 200 and changes nothing. */
 import { describe, expect, test } from 'vitest';
 import { parsePublicId } from '../../src/domain/ids.ts';
 import { certificates } from '../support/certificates.ts';

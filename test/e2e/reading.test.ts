@@ -18,7 +18,7 @@ const keyOf = async (tenant: string) => ({
   key: (await posthorn.api('POST', '/v1/keys', { scope: 'tenant', tenant })).body.key as string,
 });
 
-/** Everything that parsing and writing again would change. */
+/** JSON that would change if it were parsed and written again. */
 const AWKWARD = '{ "z":1, "a": 1.10,\t"big":12345678901234567890123,"e":1E400,"u":"\\u00e9\\/é","z":2 }';
 
 describe('OBS-5: what happened to an event', () => {
@@ -160,7 +160,7 @@ describe('the list of events', () => {
       );
       expect(page.data.length).toBeGreaterThan(0);
       paged.push(...idsOf(page));
-      // What is added meanwhile is newer, and changes nothing.
+      // Events that are added meanwhile are newer and do not affect the pages.
       await publish(posthorn, { tenant, type: 'a.x', data: 'later' });
       cursor = page.next_cursor;
     }

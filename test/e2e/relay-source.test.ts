@@ -1,4 +1,4 @@
-/** A source with a life of its own: not set up for logical replication, restarted, throwing away its log (OUT-3, OUT-4). */
+/** A source with problems: no logical replication, restarts, a discarded log (OUT-3, OUT-4). */
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import pg from 'pg';
@@ -22,7 +22,7 @@ const startServer = async (settings: Record<string, string>): Promise<void> => {
   server = await startEmbeddedPostgres({ dataDir: path.join(directory, 'data'), settings });
 };
 
-/** On a connection of its own: those of before a restart are gone. */
+/** Uses a new connection each time, because a restart closes older ones. */
 async function inShop<T extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<T[]> {
   const client = new pg.Client({ connectionString: server.connectionString });
   await client.connect();
@@ -33,7 +33,7 @@ async function inShop<T extends pg.QueryResultRow>(text: string, values: unknown
   }
 }
 
-/** One that stays, for a transaction of its own; closed with the test. */
+/** Opens a connection for a longer transaction. It is closed when the test ends. */
 async function openClient(connectionString: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString });
   client.on('error', () => {});
@@ -108,7 +108,7 @@ test('OUT-4: the relay survives a restart of the source, a growing log and an in
     /interrupted; trying again[\s\S]*the relay continues/.test(relay.output()),
   );
 
-  // A commit that waits for a standby is in the log, and not to be seen in the table: a stop does not wait for it.
+  // A commit that waits for a standby is in the log but not visible in the table. A stop of the relay does not wait for it.
   await inShop("alter system set synchronous_standby_names = 'nobody'");
   await inShop('select pg_reload_conf()');
   const committing = write(tenant, 3);
@@ -120,7 +120,7 @@ test('OUT-4: the relay survives a restart of the source, a growing log and an in
   relay = await startRelay(options);
   await eventually('the row is gone', async () => (await inShop('select from posthorn_outbox')).length === 0);
 
-  // A transaction that stays open keeps the log from being forgotten, whatever the relay confirms.
+  // While a transaction is open, the server keeps the log, whatever the relay confirms.
   const open = await openClient(server.connectionString);
   await open.query('begin');
   await open.query('create table noise (text text)');
@@ -164,13 +164,13 @@ test('OUT-4: a relay that must wait keeps its connection, and the source keeps i
   const holder = await openClient(posthorn.url);
   await holder.query('begin');
   await holder.query('lock table posthorn.events in exclusive mode');
-  // One transaction of more than the sockets between them can hold, while nothing can be accepted.
+  // One transaction that is larger than the socket buffers, while Posthorn cannot accept events.
   await inShop(
     `insert into posthorn_outbox (tenant, type, data)
      select $1, 'a', (repeat(' ', 200000) || n)::json from generate_series(2, 100) n`,
     [tenant],
   );
-  // Only time can show that the server's patience (1 s) is not used up.
+  // Only time can show that the server's timeout (1 s) does not end the connection.
   await new Promise((resolve) => setTimeout(resolve, 2500));
   const [state] = await inShop<{ active: boolean }>(
     'select active from pg_replication_slots where slot_name = $1',

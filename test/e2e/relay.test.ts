@@ -19,7 +19,7 @@ interface Stored {
   readonly options: Record<string, unknown> | null;
 }
 
-/** In the order in which they were accepted, as far as deliveries can say. */
+/** The stored events of a tenant, in the order of their ids. */
 const eventsOf = (tenant: string): Promise<Stored[]> =>
   posthorn.database.query<Stored>(
     `select id, type, convert_from(data, 'UTF8') as data, idempotency_key, options
@@ -47,7 +47,7 @@ async function insertOutsideOfLog(shop: Shop, tenant: string, data: string): Pro
 const emit = (shop: Shop, event: Record<string, unknown>) =>
   shop.query("select pg_logical_emit_message(true, 'posthorn', $1)", [JSON.stringify(event)]);
 
-/** What `work` wrote, and then not. */
+/** Runs `work` in a transaction and rolls it back. */
 async function rolledBack(shop: Shop, work: (client: pg.Client) => Promise<unknown>): Promise<void> {
   const client = new pg.Client({ connectionString: shop.url });
   await client.connect();
@@ -194,7 +194,7 @@ describe.each(['poll', 'cdc'] as const)('%s', (mode) => {
       const relay = await start(shop);
       const before = (await eventsOf(tenant)).length;
       await eventually('it brings something', async () => (await eventsOf(tenant)).length > before);
-      // Only time can choose the moment.
+      // Wait for a random time, so that the kill happens at a random moment.
       await new Promise((resolve) => setTimeout(resolve, Math.random() * 150));
       await relay.kill('SIGKILL');
     }
@@ -307,7 +307,7 @@ describe('change data capture', () => {
     await shop.query("select pg_logical_emit_message(true, 'another', 'not for us')");
     await shop.query("select pg_logical_emit_message(false, 'posthorn', '{}')");
     await shop.query("select pg_logical_emit_message(true, 'posthorn', 'not json')");
-    // A name that PostgreSQL's text cannot have ends up in the message of the problem.
+    // The message of the problem contains a field name that PostgreSQL cannot store as text.
     await emit(shop, { tenant, type: 'a', data: 4, 'nul\0': 1 });
     await emit(shop, { tenant, type: 'a', data: 4 });
     const requests = await receiver.waitFor(4);
@@ -365,7 +365,7 @@ describe('change data capture', () => {
     const first = await start(shop);
     const second = await start(shop);
     await eventually('the second stands by', () => second.output().includes('standing by'));
-    // What a relay leaves that has just made its slot anew and is killed.
+    // The state after a relay has created its slot again and was killed.
     await insertOutsideOfLog(shop, tenant, '1');
     await posthorn.database.query('update posthorn.relay_sources set needs_table = true where name = $1', [
       shop.slot,

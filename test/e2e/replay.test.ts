@@ -301,7 +301,7 @@ describe('DLQ-2: replaying an event', () => {
         { path: 'endpoint_ids[1]', message: expect.stringContaining('is a disabled endpoint: enable it') },
       ],
     });
-    // None of those that were refused has sent anything.
+    // The refused replays have sent nothing.
     expect(await deadLetters(tenant)).toMatchObject(Array.from({ length: 3 }, () => ({ replays: 0 })));
     expect(receiver.requests).toHaveLength(3);
     expect(await refused(both.id, 202)).toEqual({ deliveries: 1, skipped: 1 });

@@ -16,7 +16,7 @@ test('a connection that is reset while it ends leaves no socket open', async () 
   const client = connect({ port, host: '127.0.0.1' }).on('error', () => {});
   const [socket] = await accepted;
   socket.on('error', () => {});
-  // As if the cable is pulled while the server ends a connection.
+  // The connection is reset while the server ends it.
   socket.end();
   resetConnection(socket);
   client.destroy();

@@ -74,14 +74,14 @@ describe('LIF-1: partitions are dropped when their retention ends', () => {
     database = await newDatabase();
   });
 
-  test('with everything in them that is not needed any more, oldest first, one small partition remains', async () => {
+  test('with everything that is no longer needed, oldest first, and one small partition remains', async () => {
     for (const daysAgo of [50, 49, 48, 20]) {
       await createDay(database, startOfDay(daysAgo));
       for (const status of ['waiting', 'dead', 'delivered', 'skipped'] as const) await store(daysAgo, status);
     }
     const dropped = await dropPartitions(database, { days: keepDays(30) });
     expect(dropped.filter((name) => !name.includes('kept'))).toHaveLength(9);
-    // Of three old days: waiting and dead ones. Of the young one: all.
+    // The waiting and dead ones of the three old days, and all of the recent day.
     expect(await countOf(database, 'events')).toBe(3 * 2 + 4);
     expect(await countOf(database, 'attempts')).toBe(3 * 2 + 4);
     expect(await countOf(database, 'deliveries')).toBe(2);
@@ -96,7 +96,7 @@ describe('LIF-1: partitions are dropped when their retention ends', () => {
       ).map(({ name }) => name),
     );
     expect(await countOf(database, 'partition_changes')).toBe(0);
-    // The range is still covered: a delivery that waited all the time can end.
+    // The range still has a partition, so a delivery that waited all the time can end.
     expect(await dropPartitions(database, { days: keepDays(30) })).toEqual([]);
   });
 
@@ -123,7 +123,7 @@ describe('LIF-1: partitions are dropped when their retention ends', () => {
     expect(copied).toEqual([1, 2, 3]);
   });
 
-  test('an event is needed by its last delivery too, whatever the version of its id', async () => {
+  test('an event stays while its last possible delivery needs it, whatever the version of its id', async () => {
     await createDay(database, startOfDay(50));
     await createDay(database, startOfDay(49));
     const needed = [
@@ -132,7 +132,7 @@ describe('LIF-1: partitions are dropped when their retention ends', () => {
       await store(50, 'waiting', { ordinal: 0xfffff }),
       await store(49, 'delivered', { ordinal: 70_000, finishedAtMs: Date.now() - DAY_MS }),
     ];
-    // As the outbox and relays make them.
+    // An id as the outbox and relays make it.
     const older = eventIdFromForeignId(newId(startOfDay(50) + 5000), 0);
     await storeWithId(older, 0xffff);
     // Both rounds: the second replaces the replacement of the first.
@@ -145,7 +145,7 @@ describe('LIF-1: partitions are dropped when their retention ends', () => {
     expect(await countOf(database, 'attempts')).toBe(4);
   });
 
-  test('an event is needed while deliveries of its large fan-out are not written yet', async () => {
+  test('an event stays while deliveries of its large fan-out are not written yet', async () => {
     await createDay(database, startOfDay(50));
     const id = newEventId(startOfDay(50) + 1000);
     await database.query(
@@ -214,7 +214,7 @@ describe('LIF-1: partitions are dropped when their retention ends', () => {
     expect(await countOf(database, 'events')).toBe(0);
   });
 
-  test('a partition stays if what runs before a drop refuses or fails', async () => {
+  test('a partition stays if the hook before its drop refuses or fails', async () => {
     await createDay(database, startOfDay(50));
     await store(50, 'delivered');
     const offered: string[] = [];
@@ -352,7 +352,7 @@ describe('LIF-1: rows whose retention ends earlier', () => {
     );
   });
 
-  test('a dead letter that is in the history too does not stop the others', async () => {
+  test('a dead letter that is also in the history does not stop the others from expiring', async () => {
     await createDay(database, startOfDay(20));
     const { deliveryId } = await store(20, 'dead');
     await store(20, 'dead');
@@ -398,7 +398,7 @@ describe('LIF-1: rows whose retention ends earlier', () => {
     expect(await countOf(database, 'attempts')).toBe(2 + 3);
   });
 
-  test('dead letters expire if a setting says so: they are discarded, and a note tells of it', async () => {
+  test('dead letters expire if a setting says so: they are discarded, and a note reports it', async () => {
     await createDay(database, startOfDay(20));
     await store(20, 'dead');
     const young = await store(20, 'dead', { finishedAtMs: Date.now() - DAY_MS });

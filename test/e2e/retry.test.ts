@@ -13,7 +13,7 @@ import {
 
 const posthorn = usePosthorn();
 
-/** An endpoint that tries at once and then by the given seconds, exactly. */
+/** Settings of an endpoint that follows this schedule exactly, without jitter and without a breaker. */
 const impatient = (...schedule: number[]) => ({ retry: { schedule, jitter: 'none' }, breaker: null });
 
 describe('RTY-1: classification of answers', () => {

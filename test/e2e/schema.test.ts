@@ -180,7 +180,7 @@ describe('migrations', () => {
     const database = await emptyDatabase();
     const all = await readMigrations();
     await migrate(database.pool(), all.slice(0, 6));
-    // What the next migration makes is already there.
+    // Create a table that the next migration creates too.
     await database.query('create table posthorn.stats_journal ()');
     const migrated = await run(database, 'migrate');
     expect(migrated.code).toBe(1);
@@ -197,7 +197,7 @@ describe('migrations', () => {
   test('a server older than PostgreSQL 15 is refused and not changed', async () => {
     const database = await emptyDatabase();
     const pool = database.pool();
-    // There is no such server here: a real one that says it is.
+    // No old server is available, so a current one reports an old version.
     pool.on('connect', (client) => {
       const query = client.query.bind(client) as (...args: unknown[]) => Promise<unknown>;
       client.query = ((...args: unknown[]) =>

@@ -156,7 +156,7 @@ describe('a change between HMAC and Ed25519 keeps the old signature for the over
     ]);
   });
 
-  test('with one header for both, the old signature moves', async () => {
+  test('if both use the same header, the old signature moves to another one', async () => {
     const { secret, path, secrets, next } = await endpointWith({ profile: 'hex', header: 'x-sig' });
     await change(path, { profile: 'standard-ed25519', header: 'x-sig' });
     const during = await next();

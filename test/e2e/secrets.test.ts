@@ -1,4 +1,4 @@
-/** SIG-5, SEC-1: secrets at rest, the rotation of the key they are sealed with, and that no output ever shows one. */
+/** SIG-5, SEC-1: secrets at rest, the rotation of the encryption key, and that no output ever shows a secret. */
 import { randomBytes } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -79,7 +79,7 @@ describe('SIG-5: the encryption key is rotated', () => {
     await withA.stop();
     expect(new Set((await stored()).map(({ key_id }) => key_id)).size).toBe(1);
 
-    // With B, and A to read with: old and new endpoints both work.
+    // B encrypts, and A can still decrypt: old and new endpoints both work.
     const withBoth = await start(keys(B, A));
     secretOf.set('three', await create(withBoth, 'three'));
     await expectDeliveries(withBoth, 'one', 'two', 'three');
@@ -90,7 +90,7 @@ describe('SIG-5: the encryption key is rotated', () => {
     for (const env of [keys(B), keys(C), keys(B, C)]) {
       const { ended, output } = await rotate(env);
       expect(ended, output).toBe(1);
-      expect(output).toContain('sealed with a key that is not configured');
+      expect(output).toContain('encrypted with a key that is not configured');
       expect(output).toContain('POSTHORN_PREVIOUS_ENCRYPTION_KEYS');
       expect(output).not.toMatch(/^\s+at /m);
       for (const key of [A, B, C]) expect(output).not.toContain(key);
@@ -100,7 +100,7 @@ describe('SIG-5: the encryption key is rotated', () => {
     // Two at once do no harm.
     const both = await Promise.all([rotate(keys(B, A)), rotate(keys(B, A))]);
     for (const { ended, output } of both) expect(ended, output).toBe(0);
-    expect(both.map(({ output }) => output).join()).toMatch(/Sealed \d+ secrets with key [0-9a-f]{12}/);
+    expect(both.map(({ output }) => output).join()).toMatch(/Encrypted \d+ secrets with key [0-9a-f]{12}/);
     const after = await stored();
     expect(new Set(after.map(({ key_id }) => key_id)).size).toBe(1);
     const configs = JSON.stringify(await database.query('select config from posthorn.endpoints'));
@@ -108,7 +108,7 @@ describe('SIG-5: the encryption key is rotated', () => {
     expect(after[2]).toEqual(before[2]);
     expect(after[0]!.ciphertext).not.toEqual(before[0]!.ciphertext);
 
-    // The server that ran meanwhile noticed nothing; and a second rotation has nothing to do.
+    // The server that ran meanwhile still works, and a second rotation has nothing to do.
     await expectDeliveries(withBoth, 'one', 'three');
     await withBoth.stop();
     expect(await rotate(keys(B))).toMatchObject({ ended: 0, output: expect.stringContaining('already') });
@@ -116,7 +116,7 @@ describe('SIG-5: the encryption key is rotated', () => {
     // B alone.
     const withB = await start(keys(B));
     await expectDeliveries(withB, 'one', 'two', 'three');
-    // The answers that are kept for repeats, too.
+    // Stored answers of idempotent requests can be decrypted too.
     for (const tenant of ['one', 'three']) expect(await create(withB, tenant)).toBe(secretOf.get(tenant));
     await withB.stop();
 
@@ -128,7 +128,7 @@ describe('SIG-5: the encryption key is rotated', () => {
     expect(withOld.output).not.toMatch(/^\s+at /m);
   });
 
-  test('many secrets are sealed in batches, with progress', async () => {
+  test('many secrets are encrypted again in batches, with progress', async () => {
     await database.query(`
       insert into posthorn.endpoints (id, tenant, url, version)
       select gen_random_uuid(), 'many', 'https://example.com/', 1 from generate_series(1, 1200)`);
@@ -149,7 +149,7 @@ describe('SIG-5: the encryption key is rotated', () => {
     );
     const { ended, output } = await rotate(keys(B, A));
     expect(ended, output).toBe(0);
-    expect(output).toMatch(/500 of 1200\n1000 of 1200\n1200 of 1200\nSealed 1200 secrets/);
+    expect(output).toMatch(/500 of 1200\n1000 of 1200\n1200 of 1200\nEncrypted 1200 secrets/);
     const opened = createSecretBox(Buffer.from(B, 'base64'));
     const after = await database.query<{ endpoint_id: string; key_id: string; ciphertext: Buffer }>(
       `select s.endpoint_id, s.key_id, s.ciphertext from posthorn.endpoint_secrets s
@@ -275,7 +275,7 @@ describe('no secret in any output', () => {
     const previousKey = newKey();
     const databaseUrl = database.url;
     const password = decodeURIComponent(/\/\/[^:]+:([^@]+)@/.exec(databaseUrl)![1]!);
-    // Everything that nobody may ever find again, by what it is.
+    // All secrets that must not appear anywhere, with their kinds.
     const secrets = new Map<string, string>([
       ['admin key', ADMIN_KEY],
       ['password of the database', password],
@@ -297,7 +297,7 @@ describe('no secret in any output', () => {
     };
     const posthorn = await startTestPosthorn({ database, env });
     const answers: string[] = [];
-    /** An answer in which a secret is no business of anybody's. */
+    /** Sends a request whose answer must not contain a secret, and records the answer. */
     const ask = async (...call: Parameters<TestPosthorn['api']>): Promise<Answer> => {
       const answer = await posthorn.api(...call);
       answers.push(`${JSON.stringify(answer.headers)} ${answer.text}`);
@@ -336,7 +336,7 @@ describe('no secret in any output', () => {
       await ask('POST', `/v1/endpoints/${made[0]!.id}/test`, {});
       await receiver.waitFor(6);
 
-      // Whatever can be read.
+      // Read everything that can be read.
       const delivery = await eventually('an attempt of each is written down', async () => {
         const { data } = (await ask('GET', `/v1/deliveries?event_id=${event.id}`)).body;
         return data.every(({ attempts }: { attempts: number }) => attempts > 0) && data[0];
@@ -401,7 +401,7 @@ describe('no secret in any output', () => {
       await ask('DELETE', `/v1/keys/${keys[1]!.id}`);
       await ask('GET', '/v1/endpoints', undefined, { key });
 
-      // A database that fails in the middle: what is logged then has the statement and its values at hand.
+      // Statements that fail: the error that is logged knows the statement and its values.
       await database.query('alter table posthorn.endpoint_secrets rename to gone');
       await ask('POST', '/v1/endpoints', { url: receiver.url, tenant, secret });
       await ask('POST', `/v1/endpoints/${made[1]!.id}/rotate-secret`, {});
@@ -450,7 +450,7 @@ describe('no secret in any output', () => {
   });
 });
 
-/** The text of every row of every table; bytes as text where they are some. */
+/** Returns all rows of all tables as text, with byte columns decoded. */
 async function dump(database: TestDatabase): Promise<string> {
   const tables = await database.query<{ name: string }>(
     "select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname = 'posthorn'",
@@ -468,7 +468,7 @@ async function dump(database: TestDatabase): Promise<string> {
   return rows.join('\n');
 }
 
-/** As it stands, without its prefix, and as a URL would carry it. */
+/** Returns the secret without its prefix, plain and URL-encoded. */
 function formsOf(secret: string): string[] {
   const bare = secret.replace(/^(phk|whsec|whsk)_|^Bearer /, '');
   return [bare, encodeURIComponent(bare)];

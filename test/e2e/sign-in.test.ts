@@ -263,7 +263,7 @@ describe('attacks on the sign-in', () => {
     const address = (await attacker.follow(`${posthorn.url}/auth/login`, `${posthorn.url}/auth/callback`)).at(
       -1,
     )!;
-    // Somebody else's code, with and without a start of one's own.
+    // The code of another person, without a started sign-in and with one.
     expect(await callback(new Browser(), address)).toBe('?sign_in_error=expired');
     expect(await callback(victim, address)).toBe('?sign_in_error=failed');
     expect(victim.session).toBeUndefined();

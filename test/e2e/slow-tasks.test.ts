@@ -1,4 +1,4 @@
-/** A bulk task on a database that is too slow for whole chunks, or for any. */
+/** A bulk task on a database that is too slow for whole chunks, or even for a single delivery. */
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/domain/clock.ts';
@@ -70,7 +70,7 @@ async function createSlowTask(count: number, msOf: (index: number) => number) {
   return { runner, problems, findTask: () => findTask(taskId) };
 }
 
-test('a task whose whole chunks run into the statement timeout ends, in smaller ones', async () => {
+test('a task whose chunks hit the statement timeout completes with smaller chunks', async () => {
   const { runner, problems, findTask } = await createSlowTask(60, () => 10);
   while (await runner.runOnce());
   expect(problems.length).toBeGreaterThan(0);

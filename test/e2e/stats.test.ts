@@ -21,7 +21,7 @@ import {
 import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { readScrape } from '../support/scrape.ts';
 
-/** Never adds the journal up; what it has written there is left to whoever comes after it. */
+/** Settings of processes that write the journal and never add it up. A later process does. */
 const NEVER_ADDS = { POSTHORN_STATS_FLUSH_MS: '10m', POSTHORN_STATS_CACHE_MS: '0' };
 const TYPES = 4;
 
@@ -29,7 +29,7 @@ let database: TestDatabase;
 let posthorn: TestPosthorn;
 let receiver: Receiver;
 
-/** What was published by the two processes of the beginning, all to one endpoint of this tenant. */
+/** The two processes of `beforeAll` publish these events to one endpoint of this tenant. */
 const tenant = newTenant();
 const type = 'order.paid';
 const [AT_ONCE, LATER, NEVER] = [10, 6, 4];
@@ -264,7 +264,7 @@ describe('statistics', () => {
       await publish(posthorn, { tenant: many, type: `kind.${i}`, data: 1 });
     const stats = await eventually('all are counted', async () => {
       const found = await statsOf(`window=1h&tenant=${many}`);
-      // The types are read before the sum, and may be those of a moment ago.
+      // The query reads the types before the sum, so they may be slightly older.
       return found.accepted === TYPES + 3 && found.types.length > TYPES && found;
     });
     expect(stats.types).toHaveLength(TYPES + 1);
@@ -286,7 +286,7 @@ describe('statistics', () => {
     });
     const waiting = await statsOf(`tenant=${slow}`);
     expect(waiting.now).toMatchObject({ waiting: 2, fresh: 2, endpoints: 2, endpoints_paused: 2 });
-    // By the worker, when its turn comes; and by a sweep, which a test cannot wait a minute for.
+    // The worker expires one delivery when its turn comes. A sweep would expire the other after a minute: do it now.
     await posthorn.api('POST', `/v1/endpoints/${one.id}/resume`);
     const pool = new pg.Pool({ connectionString: database.url, max: 1 });
     const id = parsePublicId(idPrefixes.endpoint, other.id)!;
@@ -353,7 +353,7 @@ describe('statistics', () => {
     await expectStatus(posthorn.api('POST', '/v1/events/batch', { events }), 202);
     await journalIsAddedUp();
     expect(await statsOf(`window=1h&tenant=${keyed}`)).toMatchObject({ accepted: 3, attempts: 0 });
-    // One that is made by hand counts as well.
+    // A test event counts too.
     const { url } = await newReceiver();
     const { id } = await createEndpoint(posthorn, { url, tenant: keyed });
     await expectStatus(posthorn.api('POST', `/v1/endpoints/${id}/test`), 202);

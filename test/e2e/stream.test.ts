@@ -60,7 +60,7 @@ describe('the live tail', () => {
         headers['posthorn-event-type'] === 'order.paid' && headers['posthorn-attempt'] === '1' ? 503 : 200,
     }));
     const tail = await openTail(posthorn, `tenant=${tenant}`);
-    // A tail is no record: what the process that sends does before it knows of the tail is not shown.
+    // A tail does not show what the sending process did before it knew of the tail.
     await eventually('the process that sends knows of the tail', async () => {
       await publish(posthorn, { tenant, type: 'probe', data: 1 });
       return tail.of('attempt').length > 0;
@@ -128,7 +128,7 @@ describe('the live tail', () => {
     );
     expect(shards).toEqual({ owners: 2 });
     for (const tail of [here, there]) {
-      // What one process says comes in order, what two say does not.
+      // Messages of one process arrive in order, messages of two processes do not.
       await eventually(
         'all is shown',
         () => tail.of('attempt').length === 16 && tail.of('event.accepted').length === 2,
@@ -317,7 +317,7 @@ describe('the live tail', () => {
     const [ending, staying] = [await openTail(other), await openTail(posthorn, `tenant=${tenant}`)];
     const startedAt = performance.now();
     await Promise.all([other.stop(), ending.ended]);
-    // Long before connections are cut off.
+    // Long before the server cuts open connections.
     expect(performance.now() - startedAt).toBeLessThan(4_500);
     await publish(posthorn, { tenant, type: 'a.b', data: 1 });
     await staying.find('the event', ({ event }) => event === 'event.accepted');

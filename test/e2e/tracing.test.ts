@@ -1,4 +1,4 @@
-/** OBS-3: the producer's trace goes on through publish, commit, lane and attempt to the receiver, with tracing on or off. */
+/** OBS-3: the producer's trace continues through publish, commit, lane and attempt to the receiver, with tracing on or off. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
@@ -82,7 +82,7 @@ describe('OBS-3: with tracing on', () => {
       tracing(PRODUCER),
     );
     const [delivery] = await untilDeliveries(posthorn, event.id, 'delivered');
-    // Replayed, its payload and its context come from the database.
+    // For a replay, payload and context come from the database.
     await expectStatus(posthorn.api('POST', `/v1/deliveries/${delivery!.id}/replay`), 202);
     await receiver.waitFor(3);
     const spans = await untilSpans(TRACE_ID, 9);
@@ -105,7 +105,7 @@ describe('OBS-3: with tracing on', () => {
       expect(named(name), name).toHaveLength(count);
       for (const span of named(name)) expect(span).toMatchObject({ kind, parentSpanId: published!.spanId });
     }
-    // What follows begins when what was before it has ended.
+    // Each span begins when the one before it has ended.
     const [wait, commit, lane] = [
       named('accept wait')[0]!,
       named('accept commit')[0]!,
@@ -162,7 +162,7 @@ describe('OBS-3: with tracing on', () => {
         [3, inSql.split('-')[1]],
       ]),
     );
-    // Nobody of us saw its request: its spans hang on the producer's.
+    // There was no HTTP request, so its spans are children of the producer's span.
     const spans = await untilSpans(inSql.split('-')[1]!, 4);
     expect(new Set(spans.map(({ parentSpanId }) => parentSpanId))).toEqual(new Set([inSql.split('-')[2]]));
   });
@@ -220,7 +220,7 @@ describe('OBS-3: with tracing off', () => {
     expect(replayed.headers).toMatchObject(given);
     expect((await posthorn.api('GET', `/v1/events/${plain.event.id}`)).body.headers).toEqual(given);
 
-    // The event's own headers outrank those of the request, and the two are not mixed.
+    // The headers of the event override those of the request, and the two are not mixed.
     const own = await send(2, { headers: { Traceparent: OTHER, 'x-shop': 'a' } }, given);
     expect(own).toMatchObject({ traceparent: OTHER, tracestate: undefined, 'x-shop': 'a' });
     const beside = await send(3, { headers: { 'x-shop': 'b' } }, given);

@@ -230,7 +230,11 @@ describe('VER-1: payloads are checked when they are accepted', () => {
     await expectStatus(put(type, 'v1', { schema: objectOf({}, ['a']) }), 201);
     await expectStatus(put(type, 'v2', { schema }), 201);
     const attempt = (body: object) => posthorn.api('POST', `/v1/event-types/${type}/try`, body);
-    expect((await attempt({ data: { id: 'x' } })).body).toMatchObject({ valid: true, version: 'v2', errors: [] });
+    expect((await attempt({ data: { id: 'x' } })).body).toMatchObject({
+      valid: true,
+      version: 'v2',
+      errors: [],
+    });
     expect((await attempt({ data: { id: 'x' }, from_version: 'v1' })).body).toMatchObject({
       valid: false,
       version: 'v1',

@@ -1,7 +1,7 @@
 /** One process: the real accept stage and the real engine, connected to the memory ports through a faulty link. */
 import { EventCatalogue } from '../../src/catalogue/event-catalogue.ts';
 import { createEngine, type Engine, type EngineConfig, type EngineStages } from '../../src/create-engine.ts';
-import { createIngest, type Ingest } from '../../src/create-ingest.ts';
+import { createIngest, type Ingest, type IngestConfig } from '../../src/create-ingest.ts';
 import { DatabaseClock } from '../../src/domain/clock.ts';
 import type { NewEvent } from '../../src/domain/event.ts';
 import { Link, withFaults, withOwnershipFaults } from '../../src/memory/faults.ts';
@@ -51,33 +51,27 @@ export interface Environment {
   readonly send: (from: SimulatedProcess, ...request: Parameters<Send>) => void;
 }
 
-export type Limits = Pick<
-  EngineConfig,
-  'maxSockets' | 'retrySocketShare' | 'laneItems' | 'laneBudgetItems' | 'unsettledCap' | 'carefulAfterCrashes'
->;
+/** The settings of the engine and of the accept stage. */
+export type Limits = Omit<EngineConfig, 'role' | 'workerName'> & Required<IngestConfig>;
 
-export const LIMITS: Limits = {
+/** Small, so that a few deliveries are enough to reach a limit. */
+const LIMITS: Limits = {
   maxSockets: 60,
   retrySocketShare: 0.4,
   laneItems: 20,
   laneBudgetItems: 400,
   unsettledCap: 60,
   carefulAfterCrashes: 3,
-};
-
-const ENGINE: Omit<EngineConfig, keyof Limits | 'role' | 'workerName'> = {
   heartbeatMs: 300,
   proofMs: 1_000,
   deadAfterMs: 8_000,
   carefulWindowMs: 600_000,
   laneBudgetBytes: 1024 * 1024,
   settleBatchRows: 20,
+  settleLingerMs: 20,
   sweepMs: 5_000,
   retryAfterCapMs: 60_000,
   drainMs: 10_000,
-};
-
-const INGEST = {
   ingestBatchRows: 50,
   ingestBatchBytes: 1024 * 1024,
   acceptQueueEvents: 1_000,
@@ -96,6 +90,8 @@ export interface ProcessOptions {
   readonly limits?: Partial<Limits>;
   /** The error of the clock of its machine. */
   readonly clockErrorMs?: number;
+  /** False: it neither drains the outbox nor writes large fan-outs, so it does not poll the store for them. Default true. */
+  readonly pollsStore?: boolean;
 }
 
 export class SimulatedProcess {
@@ -111,11 +107,14 @@ export class SimulatedProcess {
   readonly #environment: Environment;
   readonly #endpoints: MemoryEndpointDirectory;
   readonly #drainer: Drainer;
+  readonly #pollsStore: boolean;
 
   constructor(name: string, environment: Environment, options: ProcessOptions = {}) {
     const { time, random, store, bus, hub, weather, onCall } = environment;
     this.#environment = environment;
     this.role = options.role ?? 'all';
+    this.#pollsStore = options.pollsStore ?? true;
+    const limits: Limits = { ...LIMITS, ...options.limits };
     this.process = new Process(name);
     this.process.clockErrorMs = options.clockErrorMs ?? 0;
     const machineClock = time.clockOf(this.process);
@@ -173,7 +172,7 @@ export class SimulatedProcess {
         },
         onProblem,
       },
-      { ...ENGINE, ...LIMITS, ...options.limits, role: this.role, workerName: name },
+      { ...limits, role: this.role, workerName: name },
     );
     this.ingest = createIngest(
       {
@@ -188,7 +187,7 @@ export class SimulatedProcess {
         random: random.next,
       },
       { router: this.engine.router, onProblem },
-      INGEST,
+      limits,
     );
     this.#drainer = new Drainer({
       ...OUTBOX,
@@ -227,6 +226,7 @@ export class SimulatedProcess {
     }
     await this.notifier.start();
     await this.engine.start();
+    if (!this.#pollsStore) return;
     this.ingest.fanOutWriter.start();
     this.#drainer.start();
   }

@@ -43,7 +43,8 @@ export class VirtualTime {
   steps = 0;
 
   constructor() {
-    // Ids of an earlier run may be a little later than this one begins: let them follow a clock that goes far back.
+    // Ids only grow, and those of an earlier run may be later than the start of this one. An id of the year 1970 resets
+    // them, because they follow a clock that goes far back.
     newEventId(0);
   }
 

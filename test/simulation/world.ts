@@ -30,7 +30,7 @@ export interface Answer {
 }
 
 /** `now`: milliseconds since the world began. */
-export type Behaviour = (now: number) => Answer;
+export type Behaviour = (now: number, request: AttemptRequest) => Answer;
 
 export class Violation extends Error {
   override name = 'Violation';
@@ -40,9 +40,14 @@ export interface WorldOptions {
   readonly limits?: Partial<Limits>;
   /** True: all processes are on one node and hand deliveries over to each other. */
   readonly isOneNode?: boolean;
+  /**
+   * False: the world checks no request and records no delivery, so that millions of them fit in memory. `checkEnd` and the
+   * maps of deliveries are then of no use; the caller takes results from the store and calls `forget`. Default true.
+   */
+  readonly keepsRecords?: boolean;
 }
 
-const TENANT = 't';
+export const TENANT = 't';
 /** How long it takes until the kernel has closed the sockets of a killed process. */
 const DEATH_NOTICED_AFTER_MS = 24;
 /** Siblings stop handing over to a process that was silent for this long. */
@@ -78,9 +83,11 @@ export class World {
   readonly #fanOuts: FanOutStore;
   readonly #queue: DeliveryQueue;
   readonly #limits: Partial<Limits>;
+  readonly #keepsRecords: boolean;
 
-  constructor(seed: number, { limits = {}, isOneNode = false }: WorldOptions = {}) {
+  constructor(seed: number, { limits = {}, isOneNode = false, keepsRecords = true }: WorldOptions = {}) {
     const { time } = this;
+    this.#keepsRecords = keepsRecords;
     this.random = new Random(seed);
     this.weather = calmWeather(this.random);
     this.#limits = limits;
@@ -90,9 +97,11 @@ export class World {
       commitDelayMs: () => Math.ceil(this.weather.commitMs()),
       chunkSize: CHUNK_SIZE,
     });
-    this.#acceptLog = this.#recordCommits(createMemoryAcceptLog(this.store));
+    const acceptLog = createMemoryAcceptLog(this.store);
+    const queue = createMemoryDeliveryQueue(this.store);
+    this.#acceptLog = keepsRecords ? this.#recordCommits(acceptLog) : acceptLog;
     this.#fanOuts = this.#recordSlices(createMemoryFanOutStore(this.store));
-    this.#queue = this.#recordReplays(createMemoryDeliveryQueue(this.store));
+    this.#queue = keepsRecords ? this.#recordReplays(queue) : queue;
     this.bus = new MemoryBus({
       delayMs: () => (this.weather.losesMessage() ? Number.POSITIVE_INFINITY : this.random.between(0.5, 3)),
     });
@@ -161,16 +170,18 @@ export class World {
     const { endpoint, deliveryId } = request;
     const { time } = this;
     const now = time.now();
-    const answer = this.#behaviours.get(endpoint.id)!(now - time.startedAt);
+    const answer = this.#behaviours.get(endpoint.id)!(now - time.startedAt, request);
     const isTimeout = answer.status === null || answer.afterMs > endpoint.timeoutMs;
     const durationMs = isTimeout ? endpoint.timeoutMs : answer.afterMs;
-    this.checks.onSend(sender, request, durationMs);
     this.requests += 1;
-    if (!this.firstStart.has(deliveryId)) this.firstStart.set(deliveryId, now);
-    this.lastStart.set(deliveryId, now);
-    time.after(durationMs, null, () => {
-      if (!isTimeout && answer.status! < 300) this.delivered.add(deliveryId);
-    });
+    if (this.#keepsRecords) {
+      this.checks.onSend(sender, request, durationMs);
+      if (!this.firstStart.has(deliveryId)) this.firstStart.set(deliveryId, now);
+      this.lastStart.set(deliveryId, now);
+      time.after(durationMs, null, () => {
+        if (!isTimeout && answer.status! < 300) this.delivered.add(deliveryId);
+      });
+    }
     const outcome: AttemptOutcome = {
       ...newOutcome(endpoint, now, durationMs),
       requestHeaders: request.versionHeaders ?? {},
@@ -235,8 +246,21 @@ export class World {
     idempotencyKey: string | null = null,
   ): Publication {
     const publication = to.post(newEvent(endpointIds, idempotencyKey));
-    this.publications.push(publication);
+    if (this.#keepsRecords) this.publications.push(publication);
     return publication;
+  }
+
+  /** Removes a delivery that ended from the store. The event stays until `forgetEvent`. */
+  forget(deliveryId: Uuid): void {
+    const { finished, deadLetters, attempts } = this.store;
+    finished.delete(deliveryId);
+    deadLetters.delete(deliveryId);
+    attempts.delete(deliveryId);
+  }
+
+  /** Removes an event of which every delivery ended. */
+  forgetEvent(eventId: Uuid): void {
+    this.store.events.delete(eventId);
   }
 
   /** Commits an event without a notification, as a process that dies after the commit. Visible after `commitMs`. */

@@ -41,6 +41,7 @@ export function anEndpoint(url: string, overrides: Partial<Endpoint> = {}): Endp
     ordering: 'none',
     fifoOnDead: 'skip',
     followRedirects: 0,
+    notifier: null,
     secrets: [{ secret: TEST_SECRET, expiresAt: null }],
     ...overrides,
   };

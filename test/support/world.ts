@@ -36,6 +36,10 @@ export async function makeWorld(posthorn: Pick<TestPosthorn, 'api'>, receiverUrl
   const inbox = current.capabilities.inbox
     ? await expectStatus(posthorn.api('POST', '/v1/inboxes', { tenant }), 201)
     : null;
+  const notifier = await expectStatus(
+    posthorn.api('POST', '/v1/notifiers', { kind: 'slack', tenant, url: receiverUrl }),
+    201,
+  );
   const key = await expectStatus(posthorn.api('POST', '/v1/keys', { scope: 'tenant', tenant }), 201);
   return {
     tenant,
@@ -46,6 +50,7 @@ export async function makeWorld(posthorn: Pick<TestPosthorn, 'api'>, receiverUrl
       '/v1/deliveries/{id}/attempts/{number}': '1',
       '/v1/tasks/{id}': task.body.id,
       '/v1/keys/{id}': key.body.id,
+      '/v1/notifiers/{id}': notifier.body.id,
       '/v1/tenants/{id}': tenant,
       '/v1/event-types/{name}': eventType,
       '/v1/event-types/{name}/versions/{version}': 'v1',

@@ -24,6 +24,8 @@ export function wrongBodies(tenant: string, foreignEndpoint: string): WrongBody[
       { filter: { 'data.a': { $near: 1 } }, event: { type: 'a.b', data: 1 } },
     ],
     ['countFilterMatches', 'filter.data.a.$near', { filter: { 'data.a': { $near: 1 } } }],
+    ['restoreArchived', 'day', {}],
+    ['restoreArchived', 'day', { day: '2026-02-30' }],
     ['publishEvent', 'body', []],
     ['publishEvent', 'type', { data: 1 }],
     ['publishEvent', 'data', { type: 'a.b' }],

@@ -48,7 +48,7 @@ export function setCsrfToken(token: string): void {
   csrfToken = token;
 }
 
-/** Calls the listener when the API answers 401 to the session's key. */
+/** Calls the listener when the API answers 401 to the current key or session. */
 export function onUnauthorized(listener: () => void): void {
   unauthorizedListener = listener;
 }

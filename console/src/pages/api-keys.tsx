@@ -57,7 +57,7 @@ function KeyList() {
           getKey={({ id }) => id}
           rowHeight={TALL_ROW}
           empty={
-            <EmptyState icon="keys" title="No keys besides the first admin key">
+            <EmptyState icon="keys" title="No keys yet">
               The admin key of the configuration is not listed. Create one key per application, so that you
               can revoke them one by one.
             </EmptyState>

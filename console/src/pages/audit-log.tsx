@@ -97,7 +97,7 @@ function useActionOptions(): readonly (readonly [string, string])[] {
 
 /** Posthorn itself disables endpoints by its rules. */
 const nameOfActor = ({ id, prefix }: AuditEntry['actor']): string =>
-  id === 'posthorn' ? 'Posthorn' : (prefix ?? 'first admin key');
+  id === 'posthorn' ? 'Posthorn' : (prefix ?? 'configured admin key');
 
 const buildColumns = (onOpen: (entry: AuditEntry) => void): Column<AuditEntry>[] => [
   { name: 'Time', width: 104, render: ({ created_at }) => <Ago at={created_at} /> },

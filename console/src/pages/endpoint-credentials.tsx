@@ -39,6 +39,16 @@ export function CredentialFields({ draft, onChange, errors }: CredentialFieldsPr
         onChange={(newHeaders) => onChange({ headers: newHeaders })}
         error={findFieldError(errors, 'headers')}
       />
+      <TextField
+        className="wide"
+        label="Headers without secrets"
+        mono
+        value={draft.plain_headers}
+        onChange={(plain_headers) => onChange({ plain_headers })}
+        placeholder="x-env, x-region"
+        hint="Names of headers whose values everyone who may see the endpoint can read. All others are shown only to keys that may read secrets."
+        error={findFieldError(errors, 'plain_headers')}
+      />
       <SelectField
         className="wide"
         label="Authentication"
@@ -99,7 +109,7 @@ function HeaderPairs({
     onChange(headers.map((each, i) => (i === index ? pair : each)));
   return (
     <div className="field wide">
-      <span className="field-label">HeaderList</span>
+      <span className="field-label">Headers</span>
       {headers.map(([name, value], index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: the name cannot be the key while the user types it
         <div className="pairs" key={index}>

@@ -66,6 +66,7 @@ export interface Draft {
   signature_header: string;
   signature_prefix: string;
   headers: readonly (readonly [string, string])[];
+  plain_headers: string;
   challenge: string;
   auth: AuthDraft;
   tls: TlsDraft;
@@ -127,6 +128,7 @@ export function toDraft(endpoint: Partial<Endpoint>): Draft {
     signature_header: toText('header' in profile ? profile.header : ''),
     signature_prefix: toText('prefix' in profile ? profile.prefix : ''),
     headers: Object.entries(endpoint.headers ?? {}),
+    plain_headers: joinList(endpoint.plain_headers),
     challenge: toText(endpoint.challenge),
     auth: toAuthDraft({ ...endpoint.auth }),
     tls: { cert: toText(endpoint.tls?.cert), key: toText(endpoint.tls?.key), ca: toText(endpoint.tls?.ca) },
@@ -231,6 +233,7 @@ export function toSettings(draft: Draft): Record<string, unknown> {
     headers: Object.fromEntries(
       draft.headers.filter(([name]) => name.trim() !== '').map(([name, value]) => [name.trim(), value]),
     ),
+    plain_headers: splitWords(draft.plain_headers),
     challenge: orNull(draft.challenge),
     auth: toAuth(draft.auth),
     tls: Object.values(draft.tls).every((value) => value.trim() === '')

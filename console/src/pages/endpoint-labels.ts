@@ -38,6 +38,7 @@ const FIELDS: Record<string, readonly [FormSection, string]> = {
   'signature.prefix': ['signature', 'Prefix'],
   signature: ['signature', 'Profile'],
   headers: ['access', 'Headers'],
+  plain_headers: ['access', 'Headers without secrets'],
   auth: ['access', 'Authentication'],
   tls: ['access', 'Client certificate'],
   challenge: ['access', 'Challenge'],

@@ -11,8 +11,10 @@ import { PayloadFilter } from './payload-search.tsx';
 
 const OUTCOMES = [
   ['', 'Any outcome'],
-  ...deliveryStatuses.map((status) => [status, `With ${describeStatus(status).toLowerCase()}`] as const),
-  ['waiting', 'With pending or retrying'],
+  ...deliveryStatuses.map(
+    (status) => [status, `With ${describeStatus(status).toLowerCase()} deliveries`] as const,
+  ),
+  ['waiting', 'With pending or retrying deliveries'],
   ['none', 'Sent to no endpoint'],
 ] as const;
 

@@ -103,8 +103,8 @@ function DeliveryCards({ list }: { list: PagedList<Delivery> }) {
     return (
       <Card>
         <EmptyState icon="endpoint" title="No endpoint received this event">
-          No endpoint subscribed to its type and channels when it was accepted. Posthorn does not send it to
-          endpoints that you add later.
+          No endpoint matched its type, channels and content when it was accepted. Posthorn does not send it
+          to endpoints that you add later.
         </EmptyState>
       </Card>
     );

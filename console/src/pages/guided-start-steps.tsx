@@ -107,7 +107,7 @@ export function FailStep({ tour }: TourStepProps) {
         <>
           <p className="soft">
             The inbox will answer 503. Posthorn tries this event four times within half a minute; the default
-            schedule takes days.
+            schedule takes 34 hours.
           </p>
           <ActionButton
             onClick={async () => {

@@ -40,7 +40,7 @@ export function PayloadFilter() {
   );
 }
 
-/** The search goes on by itself for this long, then the user decides. */
+/** The search continues automatically for this long. Then it pauses until the user resumes it. */
 const AUTOMATIC_MS = 60_000;
 /** It pauses when it has found this many events. */
 const ENOUGH_ROWS = 50;

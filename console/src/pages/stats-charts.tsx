@@ -82,7 +82,7 @@ export function LatencyChart({ stats }: ChartProps) {
   );
 }
 
-/** Of the requests: a delivery that is still retried counts as failing now, long before it is dead. */
+/** Counts requests, not deliveries: so the rate falls as soon as requests fail, long before a delivery is dead. */
 export function SuccessChart({ stats }: ChartProps) {
   const { points, times } = usePoints(stats);
   const series = useMemo((): Series[] => {

@@ -160,7 +160,7 @@ function buildLineOptions({ name, colour, isFilled }: Series): uPlot.Series {
       size: 5,
       fill: stroke,
     },
-    // While nothing was sent there is no value: a line across would claim one.
+    // While nothing was sent there is no value: a line across the gap would show values that do not exist.
     spanGaps: false,
     ...(isFilled && { fill: `${stroke}22` }),
   };
@@ -170,7 +170,7 @@ function buildLineOptions({ name, colour, isFilled }: Series): uPlot.Series {
 const readToken = (name: string): string =>
   getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-/** The value of the last point; of the one before while the last one, which is not over, has none. */
+/** The value of the last point, or of the one before it while the last one has no value yet. */
 const findLatest = (values: readonly (number | null)[]): number | null =>
   values.slice(-2).findLast((value) => value !== null) ?? null;
 

@@ -25,13 +25,23 @@ export function describeTaskState({ state, failed }: Pick<Task, 'state' | 'faile
 const VERBS: Record<string, readonly [string, string]> = {
   replay: ['Replay', 'replayed'],
   discard: ['Discard', 'discarded'],
+  expunge: ['Expunge', 'deleted'],
+  archive: ['Archive', 'archived'],
+  restore: ['Restore', 'restored'],
 };
+/** Their figures are rows, not deliveries. */
+const OF_ROWS = new Set<string>(['expunge', 'archive', 'restore']);
+
+/** The API refuses to cancel the others: a part of the work cannot be undone, or would start again. */
+export const canCancelTask = ({ kind }: Pick<Task, 'kind'>): boolean =>
+  kind !== 'expunge' && kind !== 'archive';
 
 /** "Replay 40 deliveries" */
 export function describeTask({ kind, total, done, failed, filter }: Task): string {
   const isDead = filter.status.length === 1 && filter.status[0] === 'dead';
   const count = Math.max(total, done + failed);
   const verb = VERBS[kind]?.[0] ?? kind;
+  if (OF_ROWS.has(kind)) return `${verb} ${plural(count, 'row')}`;
   return `${verb} ${isDead ? plural(count, 'dead letter') : plural(count, 'delivery', 'deliveries')}`;
 }
 

@@ -27,6 +27,12 @@ export interface Alive {
   status: 'ok';
 }
 
+export interface ArchiveRestore {
+  event_id?: string;
+  /** Everything of this day (UTC), such as `2026-11-15`. */
+  day?: string;
+}
+
 export interface AsPublished {
   status: 'as_published';
   /** `no_versions`: the type has none. `no_matching_version`: none fits `api_version` of the endpoint. `no_converter`: no converters lead to it. */
@@ -48,7 +54,7 @@ export interface Attempt {
   /** The result. `superseded`: another worker had taken over the delivery. */
   outcome: 'delivered' | 'retry' | 'dead' | 'superseded';
   error: {
-    class: 'dns_failed' | 'egress_forbidden' | 'connect_refused' | 'connect_timeout' | 'connection_failed' | 'connection_reset' | 'tls_expired' | 'tls_name_mismatch' | 'tls_untrusted' | 'tls_failed' | 'timeout' | 'response_invalid' | 'response_headers_too_large' | 'http_1xx' | 'http_3xx' | 'redirect_failed' | 'http_4xx' | 'http_408' | 'http_410' | 'http_429' | 'http_5xx' | 'oauth_failed' | 'oauth_rejected' | 'conversion_failed' | 'proxy_failed' | 'internal';
+    class: 'dns_failed' | 'egress_forbidden' | 'connect_refused' | 'connect_timeout' | 'connection_failed' | 'connection_reset' | 'tls_expired' | 'tls_name_mismatch' | 'tls_untrusted' | 'tls_failed' | 'timeout' | 'response_invalid' | 'response_headers_too_large' | 'http_1xx' | 'http_3xx' | 'redirect_failed' | 'http_4xx' | 'http_408' | 'http_410' | 'http_429' | 'http_5xx' | 'oauth_failed' | 'oauth_rejected' | 'mail_failed' | 'mail_rejected' | 'conversion_failed' | 'proxy_failed' | 'internal';
     message: string | null;
     hint: string | null;
   } | null;
@@ -1117,10 +1123,49 @@ export interface NewKey {
   allowed_ips?: string[] | null;
 }
 
+export interface NewNotifier {
+  kind: 'slack' | 'email';
+  tenant?: string;
+  /** Notices about all tenants. Only admin keys may set it. */
+  operator?: boolean;
+  /** With `slack`: the URL of a Slack-compatible webhook. */
+  url?: string;
+  /** With `email`: one e-mail address. */
+  address?: string;
+  /** Operational events, or prefixes such as `posthorn.circuit.*`. Default: all. */
+  events?: string[];
+  description?: string;
+}
+
 export interface NotReady {
   status: 'not_ready';
   /** What is missing. */
   detail: string;
+}
+
+export interface Notifier {
+  id: string;
+  tenant: string;
+  /** Gets notices about all tenants. */
+  operator: boolean;
+  kind: 'slack' | 'email';
+  url: string | null;
+  address: string | null;
+  /** The operational events that it reports. */
+  events: string[];
+  description: string;
+  /** `unconfirmed`: the owner of the address has not opened the link yet, and gets nothing else. */
+  status: 'active' | 'unconfirmed' | 'disabled';
+  disabled_reason: 'manual' | 'gone' | 'failing' | 'dead_letters' | null;
+  confirmed_at: Time | null;
+  /** Finds its messages: `GET /v1/deliveries?endpoint_id=`. */
+  endpoint_id: string;
+  created_at: Time;
+}
+
+export interface NotifierPage {
+  data: Notifier[];
+  next_cursor: string | null;
 }
 
 export interface OAuth2 {
@@ -1170,7 +1215,7 @@ export interface Problem {
   /** What is wrong, and what to do about it. */
   detail: string;
   /** Stable: base decisions on it. */
-  code: 'malformed_json' | 'bad_request' | 'bad_cursor' | 'unauthorized' | 'forbidden' | 'not_found' | 'method_not_allowed' | 'request_timeout' | 'conflict' | 'endpoint_exists' | 'idempotency_conflict' | 'request_in_progress' | 'too_large' | 'unsupported_media_type' | 'invalid' | 'payload_invalid' | 'url_invalid' | 'url_forbidden' | 'challenge_failed' | 'rate_limited' | 'headers_too_large' | 'internal' | 'overloaded' | 'unavailable';
+  code: 'malformed_json' | 'bad_request' | 'bad_cursor' | 'unauthorized' | 'forbidden' | 'not_found' | 'method_not_allowed' | 'request_timeout' | 'conflict' | 'endpoint_exists' | 'idempotency_conflict' | 'request_in_progress' | 'archived' | 'too_large' | 'unsupported_media_type' | 'invalid' | 'payload_invalid' | 'url_invalid' | 'url_forbidden' | 'challenge_failed' | 'rate_limited' | 'headers_too_large' | 'internal' | 'overloaded' | 'unavailable';
   errors: {
     /** The field, such as `retry.schedule[0]`. */
     path: string;
@@ -1424,7 +1469,7 @@ export interface Storage {
     free_bytes: number;
   } | null;
   full_at: Time | null;
-  /** For how long the oldest partition should have been dropped. 0: none is overdue. */
+  /** How long ago the oldest expired partition should have been dropped. 0: none is overdue. */
   overdue_seconds: number;
 }
 
@@ -1432,7 +1477,7 @@ export type Stream = string;
 
 export interface Task {
   id: string;
-  kind: 'replay' | 'discard' | 'expunge';
+  kind: 'replay' | 'discard' | 'expunge' | 'archive' | 'restore';
   state: 'queued' | 'running' | 'done' | 'cancelled' | 'failed';
   /** How many deliveries it changes. An estimate from the newest 100,000 at first, exact when it has ended. */
   total: number;
@@ -1453,7 +1498,7 @@ export interface Task {
   };
   why: string | null;
   error: string | null;
-  /** The key that created it. */
+  /** Who created it: the id of a key, `user:` and the subject of a person, or `admin`. */
   created_by: string;
   created_at: Time;
   updated_at: Time;
@@ -1559,7 +1604,7 @@ export class Events extends Resource {
     return this.pages('GET', `/v1/events/${encodeURIComponent(id)}/attempts`, { query }, options);
   }
 
-  /** Delete the payload of an event for good. Deletes `data` and the headers of the event, and the headers and bodies of all its attempts. Waiting deliveries end as `skipped`, dead ones as `discarded`, with reason `expunged`. The event and its history stay, with `expunged_at`. It cannot be undone. */
+  /** Delete the payload of an event for good. Deletes `data` and the headers of the event, and the headers and bodies of all its attempts. Waiting deliveries end as `skipped`, dead ones as `discarded`, with reason `expunged`. The event and its history stay, with `expunged_at`. It cannot be undone. If the archive contains the event, the header `posthorn-archive-until` says until when. */
   expungePayload(id: string, options?: RequestOptions): Promise<void> {
     return this.call('DELETE', `/v1/events/${encodeURIComponent(id)}/payload`, {}, options);
   }
@@ -1760,7 +1805,7 @@ export class EventTypes extends Resource {
     return this.pages('GET', `/v1/event-types`, { query }, options);
   }
 
-  /** Get an event type. */
+  /** Show an event type. */
   get(name: string, options?: RequestOptions): Promise<EventType> {
     return this.call('GET', `/v1/event-types/${encodeURIComponent(name)}`, {}, options);
   }
@@ -1813,7 +1858,7 @@ export class Tenants extends Resource {
     return this.pages('GET', `/v1/tenants`, { query }, options);
   }
 
-  /** Get a tenant. */
+  /** Show a tenant. */
   get(id: string, options?: RequestOptions): Promise<Tenant> {
     return this.call('GET', `/v1/tenants/${encodeURIComponent(id)}`, {}, options);
   }
@@ -1823,9 +1868,37 @@ export class Tenants extends Resource {
     return this.call('PUT', `/v1/tenants/${encodeURIComponent(id)}`, { body }, options);
   }
 
-  /** Delete a tenant that has no endpoints and no keys, or everything of a tenant. With `expunge=true` a task deletes every row of the tenant: events, deliveries, attempts, endpoints, keys, statistics, audit entries. Publishing for it is 409 until the task has ended. It cannot be undone. */
+  /** Delete a tenant that has no endpoints and no keys, or everything of a tenant. With `expunge=true` a task deletes every row of the tenant: events, deliveries, attempts, endpoints, keys, statistics, audit entries. Publishing for it is 409 until the task has ended. It cannot be undone. If the archive contains data of the tenant, the header `posthorn-archive-until` says until when. */
   delete(id: string, query: { expunge?: boolean; confirm?: string; dry_run?: boolean } = {}, options?: RequestOptions): Promise<Count | Task | void> {
     return this.call('DELETE', `/v1/tenants/${encodeURIComponent(id)}`, { query }, options);
+  }
+}
+
+/** Messages to people about endpoints that fail and deliveries that are given up. */
+export class Notifiers extends Resource {
+  /** Create a notifier. It posts notices about endpoints and deliveries to a chat, or sends them by e-mail. The e-mail address of a tenant gets a link first, and notices once its owner has confirmed. */
+  create(body: NewNotifier, options?: RequestOptions): Promise<Notifier> {
+    return this.call('POST', `/v1/notifiers`, { body, keyed: true }, options);
+  }
+
+  /** List notifiers. */
+  list(query: { limit?: number; cursor?: string; tenant?: string } = {}, options?: RequestOptions): PageRequest<Notifier> {
+    return this.pages('GET', `/v1/notifiers`, { query }, options);
+  }
+
+  /** Show a notifier. */
+  get(id: string, options?: RequestOptions): Promise<Notifier> {
+    return this.call('GET', `/v1/notifiers/${encodeURIComponent(id)}`, {}, options);
+  }
+
+  /** Delete a notifier. Messages that wait are skipped. Its history stays readable. */
+  delete(id: string, options?: RequestOptions): Promise<void> {
+    return this.call('DELETE', `/v1/notifiers/${encodeURIComponent(id)}`, {}, options);
+  }
+
+  /** Send a test message. At once, without waiting for other notices. */
+  test(id: string, options?: RequestOptions): Promise<Delivery> {
+    return this.call('POST', `/v1/notifiers/${encodeURIComponent(id)}/test`, { keyed: true }, options);
   }
 }
 
@@ -1865,7 +1938,7 @@ export class Keys extends Resource {
 /** Who changed what, and when. */
 export class Audit extends Resource {
   /** Who changed what, newest first. */
-  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.disable' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.probe' | 'endpoint.replay' | 'event.replay' | 'event.expunge' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'tenant.expunge' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'event_type.create_version' | 'event_type.update_version' | 'key.create' | 'key.update' | 'key.delete' | 'session.create' | 'session.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
+  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.disable' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.probe' | 'endpoint.replay' | 'event.replay' | 'event.expunge' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'archive.restore' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'tenant.expunge' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'event_type.create_version' | 'event_type.update_version' | 'key.create' | 'key.update' | 'key.delete' | 'notifier.create' | 'notifier.delete' | 'notifier.test' | 'notifier.confirm' | 'session.create' | 'session.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
     return this.pages('GET', `/v1/audit`, { query }, options);
   }
 }
@@ -1938,6 +2011,11 @@ export class Service extends Resource {
     return this.call('GET', `/v1/storage`, {}, options);
   }
 
+  /** Bring a day or one event back from the archive. With its deliveries and attempts, for `POSTHORN_RESTORE_DAYS` days. What was expunged does not come back. */
+  restoreArchived(body: ArchiveRestore = {}, options?: RequestOptions): Promise<Task> {
+    return this.call('POST', `/v1/archive/restore`, { body, keyed: true }, options);
+  }
+
   /** This API as an OpenAPI 3.1 document. */
   getOpenApiDocument(options?: RequestOptions): Promise<OpenApiDocument> {
     return this.call('GET', `/openapi.json`, {}, options);
@@ -1959,6 +2037,7 @@ export class Resources {
   readonly filters: Filters;
   readonly eventTypes: EventTypes;
   readonly tenants: Tenants;
+  readonly notifiers: Notifiers;
   readonly keys: Keys;
   readonly audit: Audit;
   readonly statistics: Statistics;
@@ -1974,6 +2053,7 @@ export class Resources {
     this.filters = new Filters(transport);
     this.eventTypes = new EventTypes(transport);
     this.tenants = new Tenants(transport);
+    this.notifiers = new Notifiers(transport);
     this.keys = new Keys(transport);
     this.audit = new Audit(transport);
     this.statistics = new Statistics(transport);

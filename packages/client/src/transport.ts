@@ -4,7 +4,7 @@
  *   - 429: Posthorn did not execute the request.
  *   - 409 `request_in_progress`: an earlier attempt is still running; the retry returns its response.
  *   - 502, 503, 504, a broken connection, a timeout: Posthorn may have executed the request. The client retries only
- *     what may be executed twice: GET, PUT, PATCH, DELETE, and a POST with an idempotency key.
+ *     what may be executed twice: GET, PUT, PATCH, DELETE, and a POST that only reads or has an idempotency key.
  */
 import {
   ConnectionError,

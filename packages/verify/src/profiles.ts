@@ -5,11 +5,12 @@
  * |----------|-----------------------------------------|------------------------------------------------------|
  * | standard | `webhook-id.webhook-timestamp.body`     | webhook-signature: v1,… v1a,… (space separated)      |
  * | stripe   | `t.body`                                | stripe-signature: t=…,v1=…,v1=…                      |
- * | hex      | `body`                                  | x-webhook-signature: sha256=…, and `…-next`          |
- * | github   | `body`                                  | x-hub-signature-256: sha256=…, and `…-next`          |
+ * | hex      | `body`                                  | x-webhook-signature: sha256=…                        |
+ * | github   | `body`                                  | x-hub-signature-256: sha256=…                        |
  *
  * During a secret rotation `standard` and `stripe` carry one signature per active secret. The header of `hex` and `github`
- * holds only one: the old secret's signature stays there, and the new one's is in `<header>-next`.
+ * holds only one. The signature of a newer secret is then in `<header>-next`, which is read too, and that of an older one
+ * in `<header>-previous`, which is not.
  */
 import { type Bytes, fromBase64, fromHex, toBytes } from './bytes.ts';
 import { VerificationError } from './errors.ts';

@@ -87,7 +87,11 @@ export const DeliverySchema = Type.Object(
   },
 );
 
-const Milliseconds = Nullable(Type.Number({ description: 'Null if the connection was already open.' }));
+const Milliseconds = Nullable(
+  Type.Number({
+    description: 'Null if the phase did not happen: the connection was already open, or no response arrived.',
+  }),
+);
 const Headers = Type.Record(Type.String(), Type.String());
 
 export const ConversionSchema = Type.Union(

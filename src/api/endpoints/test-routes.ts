@@ -34,7 +34,7 @@ export function testEventRoutes(
     const { body } = request;
     const bytes = Buffer.isBuffer(body) && body.length > 0 ? body : Buffer.from('{}');
     const { type, data } = readTestEvent(bytes, limits);
-    // The receiver may take a signed event of any type for a real one.
+    // A receiver that ignores `posthorn-test` takes a signed test event of a real type for a real event.
     if (type !== null || data !== null) checkScopes(request.caller, ['events:publish']);
     request.body = {
       type: type ?? DEFAULT_TEST_EVENT.type,

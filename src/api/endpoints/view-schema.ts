@@ -162,8 +162,8 @@ const example = {
     transient: [408, 425, 429],
   },
   breaker: {
-    consecutive: 5,
-    failure_rate: 0.5,
+    consecutive: 20,
+    failure_rate: 0.8,
     min_requests: 20,
     window_seconds: 600,
     cooldown_seconds: 30,

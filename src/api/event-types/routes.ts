@@ -37,7 +37,7 @@ export function eventTypeRoutes(eventTypes: EventTypes, pool: Pool): FastifyPlug
       {
         schema: {
           operationId: 'getEventType',
-          summary: 'Get an event type',
+          summary: 'Show an event type',
           tags,
           params: EventTypeName,
           response: { 200: EventTypeSchema },

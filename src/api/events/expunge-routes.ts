@@ -2,7 +2,11 @@ import type { FastifyPluginAsync } from 'fastify';
 import type { Expunge } from '../../manage/expunge.ts';
 import { readObjectId } from '../../manage/object-ids.ts';
 import { Nothing } from '../openapi/describe.ts';
+import { ARCHIVED } from './routes.ts';
 import { EventId } from './schema.ts';
+
+/** Until when the archive contains what was deleted. */
+export const ARCHIVE_UNTIL = 'posthorn-archive-until';
 
 export function expungeRoutes(expunge: Expunge): FastifyPluginAsync {
   return async (server) => {
@@ -13,14 +17,16 @@ export function expungeRoutes(expunge: Expunge): FastifyPluginAsync {
           operationId: 'expungeEventPayload',
           summary: 'Delete the payload of an event for good',
           description:
-            'Deletes `data` and the headers of the event, and the headers and bodies of all its attempts. Waiting deliveries end as `skipped`, dead ones as `discarded`, with reason `expunged`. The event and its history stay, with `expunged_at`. It cannot be undone.',
+            'Deletes `data` and the headers of the event, and the headers and bodies of all its attempts. Waiting deliveries end as `skipped`, dead ones as `discarded`, with reason `expunged`. The event and its history stay, with `expunged_at`. It cannot be undone. If the archive contains the event, the header `posthorn-archive-until` says until when.',
           tags: ['Events'],
           params: EventId,
           response: { 204: Nothing },
+          problems: { archived: `${ARCHIVED} Only an admin key may delete it there.` },
         },
       },
       async (request, reply) => {
-        await expunge.payload(request, readObjectId('event', request.params.id));
+        const { archiveUntil } = await expunge.payload(request, readObjectId('event', request.params.id));
+        if (archiveUntil !== null) reply.header(ARCHIVE_UNTIL, new Date(archiveUntil).toISOString());
         return reply.code(204).send();
       },
     );

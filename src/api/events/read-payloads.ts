@@ -1,4 +1,4 @@
-/** Requests that read many payloads, such as searches: their share of the process, and reading in pieces. */
+/** Requests that read many payloads, such as searches: limits how many run at once, and loads payloads in pieces. */
 import type { FastifyReply } from 'fastify';
 import { Gate } from '../../domain/gate.ts';
 import { Problem } from '../../domain/problem.ts';
@@ -6,7 +6,7 @@ import type { Pool } from '../../postgres/database.ts';
 import type { EventWithData } from '../../postgres/queries/events.ts';
 import { loadPayloads, type SizedEvent } from '../../postgres/queries/search-events.ts';
 
-/** Per process. Others wait, so that they leave connections and memory to other requests. */
+/** Per process. Further requests of this kind wait, so that connections and memory are left for all others. */
 const gate = new Gate({ maxRunning: 2, maxWaiting: 100, perGroup: { maxRunning: 1, maxWaiting: 4 } });
 
 /** What the routes document about `rate_limited`. */

@@ -3,8 +3,9 @@ import type { Static } from 'typebox';
 import type { DeliveryStatus } from '../../domain/delivery.ts';
 import { deliveryRangeOfEvent, firstIdAt, idPrefixes, publicId, type Uuid } from '../../domain/ids.ts';
 import { readTime } from '../../ingest/index.ts';
+import { eventNotFound } from '../../manage/archive.ts';
 import { type Caller, visibleTenant } from '../../manage/caller.ts';
-import { notFound, readObjectId } from '../../manage/object-ids.ts';
+import { readObjectId } from '../../manage/object-ids.ts';
 import type { Pool } from '../../postgres/database.ts';
 import { type DeliveryView, listAttempts } from '../../postgres/queries/deliveries.ts';
 import {
@@ -38,6 +39,8 @@ import { showEvent } from './view.ts';
 
 type ById = { Params: { id: string } };
 
+export const ARCHIVED = 'Its retention has ended. The events of its day are in the archive.';
+
 /** "What happened to this event?": events, their payloads, deliveries and attempts. */
 export function eventRoutes({
   pool,
@@ -47,7 +50,7 @@ export function eventRoutes({
   async function find(caller: Caller, text: string) {
     const id = readObjectId('event', text);
     const event = await findEvent(pool, id, caller.tenant);
-    if (event === null) throw notFound('event', id);
+    if (event === null) throw await eventNotFound(pool, caller, id);
     return event;
   }
 
@@ -94,6 +97,7 @@ export function eventRoutes({
           tags: ['Events'],
           params: EventId,
           response: { 200: EventWithData },
+          problems: { archived: ARCHIVED },
         },
       },
       async (request, reply) => {
@@ -119,6 +123,7 @@ export function eventRoutes({
           params: EventId,
           querystring: DeliveriesOfEvent,
           response: { 200: Page(DeliverySchema) },
+          problems: { archived: ARCHIVED },
         },
       },
       async (request) => {
@@ -150,6 +155,7 @@ export function eventRoutes({
           params: EventId,
           querystring: AttemptsOfEvent,
           response: { 200: Page(AttemptSchema) },
+          problems: { archived: ARCHIVED },
         },
       },
       async (request) => {
@@ -173,7 +179,7 @@ export function eventRoutes({
   };
 }
 
-/** The outcomes of the events of a page. Events that would make the page slow are left out, newest first counted. */
+/** Counts the outcomes of the events of a page, newest first. Leaves out events that would make the page slow. */
 async function countListedOutcomes(
   pool: Pool,
   events: readonly EventView[],

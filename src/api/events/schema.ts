@@ -104,7 +104,12 @@ const eventFields = {
       description: 'When its payload was deleted on request.',
     }),
   ),
-  expunged_by: Nullable(Type.String({ description: 'The key that deleted its payload.' })),
+  expunged_by: Nullable(
+    Type.String({
+      description:
+        'Who deleted its payload: the id of a key, `user:` and the subject of a person, or `admin`.',
+    }),
+  ),
 };
 const exampleEvent = {
   id: exampleId('evt'),

@@ -1,4 +1,4 @@
-/** Search inside payloads. A request examines events for a limited time, and then says by its cursor how far it came. */
+/** Search inside payloads. A request examines events for a limited time. Its cursor says where the next one continues. */
 import type { Clock } from '../../domain/clock.ts';
 import { type ParsedSearch, type PayloadSearch, parsePayloadSearch } from '../../domain/payload-search.ts';
 import { Problem } from '../../domain/problem.ts';

@@ -16,7 +16,7 @@ import { checkScopes, type NeededScopes } from './route-scopes.ts';
 import type { Sender } from './sender.ts';
 import type { UncheckedKeys } from './unchecked-keys.ts';
 
-/** What recognizes guesses without a query per guess. */
+/** Recognizes guessed keys without a query for each. */
 export interface GuessFilter {
   readonly keyFormat: ApiKeyFormat;
   readonly uncheckedKeys: UncheckedKeys;

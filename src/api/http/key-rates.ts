@@ -7,8 +7,8 @@ import type { KeyRecord } from '../../postgres/queries/keys.ts';
 const MAX_BUCKETS = 10_000;
 
 /**
- * The rate limits of API keys and of people, in this process. Buckets outlive the cache of keys: a fresh bucket every few seconds would
- * never be empty. A key's limit never changes, so neither does its bucket's.
+ * The rate limits of API keys and of people, in this process. Buckets outlive the cache of keys: a new bucket every few
+ * seconds would always be full. The limit of a key never changes, so its bucket stays valid.
  */
 export class KeyRates {
   readonly #defaultLimit: RateLimit | null;

@@ -15,7 +15,7 @@ export function readJson(body: Buffer, maxNesting: number): unknown {
     throw error;
   }
   const value: unknown = JSON.parse(body.toString('utf8'));
-  // A missing body has defaults; a variable that is null by mistake must not get them.
+  // A missing body means the defaults. `null` is more likely a mistake of the client, so it does not.
   if (value === null) throw invalidField('body', 'must be a JSON object, not null');
   const error = findUnstorable(value, '');
   if (error !== null) throw invalidField(error.path || 'body', error.message);

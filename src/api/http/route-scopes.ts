@@ -20,6 +20,11 @@ const NEEDED: Readonly<Record<string, NeededScopes>> = {
   getEndpointStats: ['endpoints:read'],
   sendTestEvent: ['endpoints:write'],
   probeEndpoint: ['endpoints:write'],
+  createNotifier: ['endpoints:write'],
+  listNotifiers: ['endpoints:read'],
+  getNotifier: ['endpoints:read'],
+  deleteNotifier: ['endpoints:write'],
+  testNotifier: ['endpoints:write'],
   // It shows a payload.
   previewVersion: ['endpoints:read', 'events:read'],
   tryFilter: ['endpoints:read'],
@@ -86,6 +91,7 @@ const NEEDED: Readonly<Record<string, NeededScopes>> = {
   deleteInbox: 'unnarrowed',
   expungeEventPayload: 'unnarrowed',
   getStorage: 'unnarrowed',
+  restoreArchived: 'unnarrowed',
   listInboxRequests: 'unnarrowed',
   clearInbox: 'unnarrowed',
 };

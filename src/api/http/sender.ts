@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** What identifies the sender of a request. A Fastify request is one. */
+/** What identifies the sender of a request. A Fastify request has these fields. */
 export interface Sender {
   readonly headers: IncomingHttpHeaders;
   readonly socket: { readonly remoteAddress?: string | undefined };

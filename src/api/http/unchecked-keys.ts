@@ -8,7 +8,10 @@ import { listUncheckedKeys } from '../../postgres/queries/keys.ts';
 
 /** A server of an earlier version may create keys beside this one. They are found after at most this time. */
 const RELOAD_MS = 250;
-/** Rows become visible when they commit, and their time is that of the transaction's start. */
+/**
+ * How far each load reads behind the newest row. A row becomes visible when it commits, but its time is that of the start
+ * of its transaction, so an older row can appear later.
+ */
 const OVERLAP_MS = 60_000;
 
 export class UncheckedKeys {

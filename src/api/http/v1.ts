@@ -78,7 +78,7 @@ function authorize(request: FastifyRequest): void {
 
 const checkEmpty = compileSchema(Type.Object({}, { additionalProperties: false }), 'body');
 
-/** A body sent to a route without one is a mistake: its sender expects it to have an effect. */
+/** Refuses a body that the route does not use: its sender expects it to have an effect. */
 function refuseUnexpectedBody(route: RouteOptions): void {
   if (route.schema?.body !== undefined || route.config?.rawBody === true || route.method === 'GET') return;
   route.preValidation = [

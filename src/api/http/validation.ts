@@ -17,8 +17,8 @@ const MESSAGE = Symbol('message');
 export const DOCUMENTED = Symbol('documented');
 
 /**
- * An option of a schema: the OpenAPI document shows this one, which says more than the validator should check. For rules that
- * the control plane explains better.
+ * An option of a schema: the OpenAPI document shows `schema` instead. Use it for rules that the control plane checks with a
+ * better error message than the validator.
  */
 export const documentedAs = (schema: TSchema): Record<string, unknown> => ({ [DOCUMENTED]: schema });
 
@@ -52,7 +52,7 @@ export function compileSchema(
   };
 }
 
-/** A malformed id is 404 and a malformed cursor 400, in the words of their routes: the patterns are for the document. */
+/** The routes answer 404 to a malformed id and 400 to a malformed cursor: these patterns are for the OpenAPI document only. */
 const isForHandler = ({ keyword, instancePath }: SchemaError, part: string): boolean =>
   part === 'params' || (keyword === 'pattern' && instancePath === '/cursor');
 

@@ -25,7 +25,7 @@ export type { Inbox, InboxAnswer, ReceivedRequest } from '../../postgres/queries
 
 export interface InboxLimits {
   readonly inboxes: number;
-  /** Prevents that one tenant uses up all inboxes. */
+  /** So that one tenant cannot use up all inboxes. */
   readonly inboxesPerTenant: number;
   readonly requestsPerInbox: number;
   readonly bytesPerInbox: number;

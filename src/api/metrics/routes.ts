@@ -54,7 +54,7 @@ export function metricsRoutes(
 const FORWARDED =
   /^(?:forwarded|via|x-forwarded(?:-.*)?|x-real-ip|x-original-.*|x-envoy-.*|x-(?:cluster-)?client-ip|(?:cf|fastly|true)-(?:connecting|client)-ip|x-amzn-trace-id|cdn-loop|proxy-.*)$/;
 
-/** False for a request that a proxy on this machine forwards: it comes from elsewhere. */
+/** False for a request that a proxy on this machine forwards, because its client is elsewhere. */
 function comesFromThisMachine({ socket, headers }: FastifyRequest, isTrustedProxy: IsTrustedProxy): boolean {
   const address = socket.remoteAddress ?? '';
   const isLoopback = address === '::1' || /^(::ffff:)?127\./.test(address);

@@ -52,7 +52,7 @@ type DeepReadonly<T> = T extends Date
 /** A date that becomes text in JSON. Only for answers: `readTime` reads the times of requests. */
 export const Time = Type.Unsafe<Date>({ type: 'string', format: 'date-time' });
 
-/** A field that is shown and cannot be changed. A change may repeat it, so that what was read can be sent back. */
+/** A field that is shown and cannot be changed. A change may contain it, so that callers can send back what they read. */
 const readOnly = (description: string) => Type.Optional(Type.Unknown({ readOnly: true, description }));
 export const AsShown = readOnly('Read-only. May be sent with the value that it has.');
 export const Ignored = readOnly('Read-only. Ignored if it is sent.');

@@ -24,7 +24,8 @@ beforeAll(async () => {
 });
 
 /** Routes that are not part of the API: the start page, the console and the built-in receiver. */
-const HIDDEN = /^GET \/$|^GET \/(console|docs\/guide)\b|^\w+ \/auth\/|\/inbox\/\{token\}$/;
+const HIDDEN =
+  /^GET \/$|^GET \/(console|docs\/guide)\b|^\w+ \/auth\/|^\w+ \/notifiers\/confirm$|\/inbox\/\{token\}$/;
 
 describe('the OpenAPI document', () => {
   it('is valid OpenAPI 3.1', async () => {

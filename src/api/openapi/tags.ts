@@ -9,6 +9,7 @@ export const tags = {
   Filters: 'Conditions on the content of events.',
   'Event types': 'The catalogue of event types, with their schemas and examples.',
   Tenants: 'The owners of endpoints and events.',
+  Notifiers: 'Messages to people about endpoints that fail and deliveries that are given up.',
   Keys: 'Create, list and revoke API keys.',
   Portal: 'Access for your customers to their own endpoints and deliveries.',
   Audit: 'Who changed what, and when.',

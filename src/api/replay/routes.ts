@@ -5,6 +5,7 @@ import type { Replay } from '../../manage/replay.ts';
 import type { EndpointCache } from '../../postgres/endpoint-cache.ts';
 import { DeliverySchema } from '../deliveries/schema.ts';
 import { showDelivery } from '../deliveries/view.ts';
+import { ARCHIVED } from '../events/routes.ts';
 import { idParams } from '../openapi/describe.ts';
 import { CountSchema, TaskSchema } from '../tasks/schema.ts';
 import { sendOrder } from '../tasks/view.ts';
@@ -49,6 +50,7 @@ export function replayRoutes(replay: Replay, endpoints: EndpointCache): FastifyP
           body: EventReplay,
           response: { 202: Replayed },
           problems: {
+            archived: ARCHIVED,
             conflict:
               'A named endpoint is disabled or deleted, or all endpoints of the matching deliveries are.',
           },

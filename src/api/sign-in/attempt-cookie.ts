@@ -20,7 +20,7 @@ export function attemptCookie(
   { secretBox, clock, isSecure }: AttemptCookieOptions,
   attempt: StoredAttempt | null,
 ): string {
-  // Sealed too: whoever copied the cookie does not obey Max-Age.
+  // The encrypted text contains the expiry too, because somebody who copied the cookie can ignore Max-Age.
   const expiresAt = clock.now() + ATTEMPT_SECONDS * 1000;
   const sealed = attempt && secretBox.seal(JSON.stringify({ ...attempt, expiresAt }), ATTEMPT_COOKIE);
   const value = sealed === null ? '' : `${sealed.keyId}.${sealed.ciphertext.toString('base64url')}`;

@@ -184,6 +184,6 @@ function isSame(given: string, expected: string): boolean {
   return one.length === other.length && timingSafeEqual(one, other);
 }
 
-/** Browsers say where a request comes from. */
+/** Whether another site made the browser send the request. Browsers say so in `Sec-Fetch-Site`. */
 const comesFromElsewhere = (headers: Sender['headers']): boolean =>
   !['same-origin', undefined].includes(headers['sec-fetch-site'] as string | undefined);

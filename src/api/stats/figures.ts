@@ -13,11 +13,12 @@ export const Counts = {
   delivered: Type.Integer(),
   dead: Type.Integer(),
 };
-/** Null if nothing happened: no requests are neither success nor failure. */
+/** Null if there were no requests: then there is neither success nor failure. */
 export const Figures = {
   success_rate: Nullable(
     Type.Number({
-      description: 'Of the requests made, those that succeeded: failures that are retried count.',
+      description:
+        'Share of requests that succeeded. A failed request counts as a failure even if Posthorn retries it.',
     }),
   ),
   p50_ms: Nullable(Type.Number()),

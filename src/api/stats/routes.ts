@@ -46,7 +46,7 @@ export function statsRoutes(dependencies: StatsDependencies): FastifyPluginAsync
   const { pool, clock, statsCacheMs } = dependencies;
   const cachedStats = memoizeFor<Stats>(clock, statsCacheMs);
   const cachedNow = memoizeFor<Stats['now']>(clock, statsCacheMs);
-  // Rankings do not depend on the event type, so they are cached apart: asking for many types ranks only once.
+  // Rankings do not depend on the event type, so they have a cache of their own: requests for many types compute them once.
   const cachedRankings = memoizeFor<Awaited<ReturnType<typeof rank>>>(clock, statsCacheMs);
 
   async function rank(tenant: string | null, window: Window) {

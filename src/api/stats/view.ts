@@ -66,7 +66,10 @@ export function windowOf(name: WindowName, now: number): Window {
 }
 
 const HOUR_MS = 3_600_000;
-/** Upkeep deletes minutes after two hours, quarters of an hour after 26, and hours after 35 days. */
+/**
+ * How far back a range may begin, by the length of its points. Upkeep deletes minutes after two hours and quarters of an
+ * hour after 26. It keeps hours for `POSTHORN_RETENTION_STATISTICS` days, but a range begins at most 35 days ago.
+ */
 const KEPT_HOURS = [
   [MINUTE, 2],
   [QUARTER, 26],

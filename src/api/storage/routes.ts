@@ -52,7 +52,7 @@ export const StorageSchema = Type.Object(
       }),
     ),
     overdue_seconds: Type.Number({
-      description: 'For how long the oldest partition should have been dropped. 0: none is overdue.',
+      description: 'How long ago the oldest expired partition should have been dropped. 0: none is overdue.',
     }),
   },
   {

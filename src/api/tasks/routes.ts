@@ -67,7 +67,7 @@ export function taskRoutes(tasks: Tasks, pool: Pool): FastifyPluginAsync {
           tags: ['Tasks'],
           params: TaskId,
           response: { 200: TaskSchema },
-          problems: { conflict: 'The task has already ended.' },
+          problems: { conflict: 'The task has already ended, or it deletes a tenant.' },
         },
       },
       async (request) => {

@@ -48,7 +48,9 @@ export const TaskSchema = Type.Object(
     error: Nullable(
       Type.String({ description: 'Why it failed, or why some deliveries could not be changed.' }),
     ),
-    created_by: Type.String({ description: 'The key that created it.' }),
+    created_by: Type.String({
+      description: 'Who created it: the id of a key, `user:` and the subject of a person, or `admin`.',
+    }),
     created_at: Time,
     updated_at: Time,
     finished_at: Nullable(Time),

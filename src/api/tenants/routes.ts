@@ -5,6 +5,7 @@ import type { ControlPlane } from '../../manage/control-plane.ts';
 import { tenantNotFound } from '../../manage/tenants.ts';
 import type { Pool } from '../../postgres/database.ts';
 import { findTenant, listTenants } from '../../postgres/queries/tenants.ts';
+import { ARCHIVE_UNTIL } from '../events/expunge-routes.ts';
 import { readNamedCursor, toNamedPage } from '../http/named-pages.ts';
 import { DEFAULT_LIMIT } from '../http/pagination.ts';
 import { Nothing, Page } from '../openapi/describe.ts';
@@ -47,7 +48,7 @@ export function tenantRoutes(
       {
         schema: {
           operationId: 'getTenant',
-          summary: 'Get a tenant',
+          summary: 'Show a tenant',
           tags,
           params: TenantId,
           response: { 200: TenantSchema },
@@ -88,7 +89,7 @@ export function tenantRoutes(
           operationId: 'deleteTenant',
           summary: 'Delete a tenant that has no endpoints and no keys, or everything of a tenant',
           description:
-            'With `expunge=true` a task deletes every row of the tenant: events, deliveries, attempts, endpoints, keys, statistics, audit entries. Publishing for it is 409 until the task has ended. It cannot be undone.',
+            'With `expunge=true` a task deletes every row of the tenant: events, deliveries, attempts, endpoints, keys, statistics, audit entries. Publishing for it is 409 until the task has ended. It cannot be undone. If the archive contains data of the tenant, the header `posthorn-archive-until` says until when.',
           tags,
           params: TenantId,
           querystring: TenantDeletion,
@@ -100,8 +101,12 @@ export function tenantRoutes(
       async (request, reply) => {
         const { id } = request.params;
         const { expunge: everything = false, confirm, dry_run = false } = request.query;
-        if (everything)
-          return sendOrder(reply, await expunge.tenant(request, id, { confirm, dryRun: dry_run }));
+        if (everything) {
+          const result = await expunge.tenant(request, id, { confirm, dryRun: dry_run });
+          const until = 'task' in result ? await expunge.archiveUntil() : null;
+          if (until !== null) reply.header(ARCHIVE_UNTIL, new Date(until).toISOString());
+          return sendOrder(reply, result);
+        }
         await tenants.delete(request, id);
         return reply.code(204).send();
       },

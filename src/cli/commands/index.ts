@@ -1,4 +1,6 @@
 import type { Command } from '../command.ts';
+import { archive } from './archive.ts';
+import { capacity } from './capacity.ts';
 import { dev } from './dev.ts';
 import { doctor } from './doctor.ts';
 import { keys } from './keys.ts';
@@ -8,4 +10,14 @@ import { rotateEncryptionKey } from './rotate-encryption-key.ts';
 import { serve } from './serve.ts';
 
 /** In the order in which `posthorn help` lists them. */
-export const commands: readonly Command[] = [dev, serve, doctor, migrate, keys, relay, rotateEncryptionKey];
+export const commands: readonly Command[] = [
+  dev,
+  serve,
+  doctor,
+  migrate,
+  keys,
+  relay,
+  archive,
+  rotateEncryptionKey,
+  capacity,
+];

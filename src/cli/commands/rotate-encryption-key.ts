@@ -7,10 +7,10 @@ import { print, printError } from '../print.ts';
 
 export const rotateEncryptionKey: Command = {
   name: 'rotate-encryption-key',
-  summary: 'seal every stored secret with the current encryption key',
+  summary: 'encrypt every stored secret again with the current encryption key',
   usage: 'posthorn rotate-encryption-key [--database-url postgres://…]',
-  about: `Decrypts every secret in DATABASE_URL with the key that sealed it, and seals it with POSTHORN_ENCRYPTION_KEY. Servers
-may run meanwhile if they know both keys. To change from key A to key B:
+  about: `Decrypts every secret in DATABASE_URL with the key that it was encrypted with, and encrypts it with
+POSTHORN_ENCRYPTION_KEY. Servers may run meanwhile if they know both keys. To change from key A to key B:
   1. Start the servers with POSTHORN_ENCRYPTION_KEY=A and POSTHORN_PREVIOUS_ENCRYPTION_KEYS=B: all of them can read both.
      (With a single process, begin with step 2.)
   2. Start them with POSTHORN_ENCRYPTION_KEY=B and POSTHORN_PREVIOUS_ENCRYPTION_KEYS=A: new secrets use B.
@@ -34,11 +34,13 @@ You can interrupt it and run it again at any time.`,
     try {
       await checkRoute({ databaseUrl, directDatabaseUrl: config.directDatabaseUrl });
       const box = createSecretBox(encryptionKey, config.previousEncryptionKeys);
-      const done = await rotate(database.pool('api'), box, (sealed, total) => print(`${sealed} of ${total}`));
+      const done = await rotate(database.pool('api'), box, (encrypted, total) =>
+        print(`${encrypted} of ${total}`),
+      );
       print(
         done === 0
-          ? `Every secret is already sealed with key ${box.keyId}.`
-          : `Sealed ${done} secrets with key ${box.keyId}. No other key is needed any more.`,
+          ? `Every secret is already encrypted with key ${box.keyId}.`
+          : `Encrypted ${done} secrets with key ${box.keyId}. No other key is needed any more.`,
       );
       return 0;
     } catch (error) {
@@ -56,11 +58,11 @@ function requireSettings({ databaseUrl, encryptionKey }: Config) {
   const missing = (name: string, message: string) =>
     new ConfigError([{ name, message: `${name} ${message}` }]);
   if (databaseUrl === null)
-    throw missing('DATABASE_URL', 'is not set. Set it to the database whose secrets to seal.');
+    throw missing('DATABASE_URL', 'is not set. Set it to the database whose secrets to encrypt again.');
   if (encryptionKey === null)
     throw missing(
       'POSTHORN_ENCRYPTION_KEY',
-      'is not set. Set it to the new key, with which the secrets are sealed.',
+      'is not set. Set it to the new key, which encrypts the secrets.',
     );
   return { databaseUrl, encryptionKey };
 }

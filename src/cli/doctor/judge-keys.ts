@@ -49,7 +49,7 @@ export function judgeSecrets(keys: Keys, sealed: readonly SealedSecret[]): Findi
     }
   });
   if (undecryptable.length > 0) {
-    const list = undecryptable.map(({ keyId, count }) => `${count} sealed with key ${keyId}`).join(', ');
+    const list = undecryptable.map(({ keyId, count }) => `${count} encrypted with key ${keyId}`).join(', ');
     return problem(
       check,
       `Of ${total}, some cannot be decrypted: ${list}. The configured key is ${box.keyId}.`,

@@ -4,8 +4,8 @@ import { type Finding, ok, problem, warning } from './finding.ts';
 
 const SOON_DAYS = 14;
 const VERY_SOON_DAYS = 2;
-/** A drop may wait for a transaction that keeps the table locked. */
-const PATIENCE_MS = 2 * DAY_MS;
+/** A drop may be late for this long, because it waits for transactions that keep the table locked. */
+const MAX_OVERDUE_MS = 2 * DAY_MS;
 const UNITS = ['bytes', 'kB', 'MB', 'GB', 'TB', 'PB'];
 
 /** Says how much is stored, how long it is kept, and when the disk is full. */
@@ -22,7 +22,7 @@ export function judgeStorage(report: StorageReport, now: number): Finding {
     report.bytesPerDay === null ? null : `grows by ${showSize(report.bytesPerDay)} per day`,
   ];
   const detail = parts.filter((part) => part !== null).join(', ');
-  if (report.overdueMs > PATIENCE_MS)
+  if (report.overdueMs > MAX_OVERDUE_MS)
     return warning(
       check,
       `${detail}. Partitions that expired ${showDays(report.overdueMs / DAY_MS)} ago are still there.`,

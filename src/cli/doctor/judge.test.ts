@@ -165,7 +165,7 @@ describe('keys', () => {
     expect(judgeSecrets(keys, [sealed(encryptionKey)]).state).toBe('ok');
     expect(judgeSecrets(keys, [sealed(encryptionKey), sealed(other, 3)])).toMatchObject({
       state: 'problem',
-      detail: expect.stringContaining('3 sealed with key'),
+      detail: expect.stringContaining('3 encrypted with key'),
     });
     const damaged = { ...sealed(encryptionKey), endpointId: 'another' };
     expect(judgeSecrets(keys, [damaged]).state).toBe('problem');

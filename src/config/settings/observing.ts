@@ -1,4 +1,4 @@
-import { bytes, choice, duration, integer, listenAddress, number, text, url } from '../kinds.ts';
+import { bytes, choice, duration, hostNames, integer, listenAddress, number, text, url } from '../kinds.ts';
 import { DAY, HOUR, KIB, MIB, MINUTE, SECOND } from './units.ts';
 
 export const health = {
@@ -170,6 +170,40 @@ export const operational = {
     max: 30 * DAY,
     about:
       'Waiting time of a sendable delivery that triggers `posthorn.queue.age`. Falling below half of it triggers it again.',
+  }),
+};
+
+export const notices = {
+  smtpUrl: url({
+    default: null,
+    schemes: ['smtp', 'smtps'],
+    secret: true,
+    about:
+      'The mail server for notices, such as smtp://user:password@mail.example.com:587. Without it, notifiers cannot have e-mail addresses.',
+  }),
+  smtpFrom: text({
+    default: null,
+    maxLength: 320,
+    about:
+      'The sender of e-mail, such as `Posthorn <posthorn@example.com>`. Required with POSTHORN_SMTP_URL.',
+  }),
+  noticeWindowMs: duration({
+    default: MINUTE,
+    min: 10,
+    max: DAY,
+    about: 'Notices of a notifier within this time after the first are sent as one message.',
+  }),
+  notifierHosts: hostNames({
+    default: ['hooks.slack.com'],
+    about:
+      'With POSTHORN_REQUIRE_CHALLENGE: hosts that tenant keys may name in `url` of a notifier, because a chat cannot answer a challenge. `*.example.com` means all names below it.',
+  }),
+  confirmationTtlMs: duration({
+    internal: true,
+    default: DAY,
+    min: SECOND,
+    max: 30 * DAY,
+    about: 'How long the link that confirms an e-mail address works.',
   }),
 };
 

@@ -1,4 +1,4 @@
-import { duration, integer } from '../kinds.ts';
+import { boolean, duration, integer, url } from '../kinds.ts';
 import { HOUR, SECOND } from './units.ts';
 
 const MAX_RETENTION_DAYS = 36_500;
@@ -47,6 +47,23 @@ export const retention = {
     400,
     'Days that statistics by the hour are kept. Finer ones are kept for as long as the API shows them.',
   ),
+  archiveUrl: url({
+    default: null,
+    schemes: ['file', 's3'],
+    about:
+      'Where expired data is archived before it is deleted: `file:///directory` or `s3://bucket/prefix`. If unset, it is deleted without an archive (docs/retention.md#archive).',
+  }),
+  archivePathStyle: boolean({
+    default: null,
+    about:
+      'Whether the bucket is a part of the path instead of the host name. If unset: if `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL` is set.',
+  }),
+  restoreDays: integer({
+    default: 7,
+    min: 1,
+    max: MAX_RETENTION_DAYS,
+    about: 'Days that events stay in the database after they were restored from the archive.',
+  }),
   expungeSettleMs: duration({
     internal: true,
     default: 30 * SECOND,

@@ -1,4 +1,4 @@
-import { boolean, choice, cidrs, duration, integer, text, url } from '../kinds.ts';
+import { boolean, choice, cidrs, duration, integer, listenAddress, text, url } from '../kinds.ts';
 import { DAY, MINUTE, SECOND } from './units.ts';
 
 export const server = {
@@ -17,12 +17,13 @@ export const server = {
   publicUrl: url({
     default: null,
     schemes: ['http', 'https'],
-    about: 'Base URL of links in thin payloads, the portal and the CLI. If unset: http://HOST:PORT.',
+    about:
+      'Base URL of this server for its clients: in links of thin payloads and operational events, in the redirect URI of sign-in, and for `posthorn keys`. If unset: http://HOST:PORT.',
   }),
   trustedProxies: cidrs({
     default: [],
     about:
-      'Proxies in front of the API whose `X-Forwarded-For` header is trusted, for client addresses in the audit log. Through such a proxy `/metrics` always needs a key.',
+      'Proxies in front of the API whose `X-Forwarded-For` header is trusted, for client addresses in the audit log and for `allowed_ips` of keys. Through such a proxy `/metrics` always needs a key.',
   }),
   requestTimeoutMs: duration({
     internal: true,
@@ -68,6 +69,17 @@ export const processes = {
     max: 128,
     about:
       'Number of child processes of `serve`. With role `all`, one in three answers the API and the others deliver; with three or more, another worker takes over from one that hangs. 1 runs everything in a single process.',
+  }),
+  peerListen: listenAddress({
+    default: null,
+    about:
+      'Address and port on which this node takes deliveries that other nodes have accepted, such as 10.0.0.5:0 (port 0: a free one for each process). The connections use TLS and prove that both sides know the encryption key. If unset, nodes notify each other through the database.',
+  }),
+  peerHost: text({
+    default: null,
+    maxLength: 253,
+    about:
+      'Host name or address under which other nodes reach this one. If unset: that of POSTHORN_PEER_LISTEN.',
   }),
 };
 

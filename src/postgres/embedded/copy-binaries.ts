@@ -6,8 +6,8 @@ import { flushToDisk, makeDirectory } from './own-files.ts';
 
 /**
  * Copies the programs, once per version, below `systemDir`, where PostgreSQL's user can read and run them. The copy
- * belongs to root, so that nobody else can change what root starts. Old versions stay: another Posthorn may be running
- * from them.
+ * belongs to root, so that no other user can change what root starts. Old versions stay: another Posthorn may be
+ * running from them.
  */
 export async function copyWhereReachable(
   installed: InstalledBinaries,

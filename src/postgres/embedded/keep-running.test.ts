@@ -16,7 +16,7 @@ class FakeServer implements RunningServer {
   }
 }
 
-/** Waits until the callbacks of callbacksToRun promises have run. */
+/** Waits until the callbacks of settled promises have run. */
 const callbacksToRun = () => new Promise((resolve) => setImmediate(resolve));
 
 test('a server that keeps crashing is restarted only three times', async () => {

@@ -13,9 +13,10 @@ const SHUTDOWN: [NodeJS.Signals, number][] = [
 ];
 
 /**
- * Stops the PostgreSQL that a killed Posthorn left running. The caller holds the Posthorn lock, so nobody uses that
- * server. (Adopting it would save about 100 ms, but it would have old settings and would not be our child.) Signals a
- * process only if it is the postmaster of this directory and Posthorn started it. Throws if another program started it.
+ * Stops the PostgreSQL that a killed Posthorn left running. The caller holds the Posthorn lock, so no other process
+ * uses that server. (Adopting it would save about 100 ms, but it would have old settings and would not be our child.)
+ * Signals a process only if it is the postmaster of this directory and Posthorn started it. Throws if another program
+ * started it.
  */
 export async function clearLeftoverServer(home: Home, log: (line: string) => void): Promise<void> {
   const file = path.join(home.cluster, 'postmaster.pid');

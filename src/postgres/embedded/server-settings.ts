@@ -40,7 +40,7 @@ export function tunedSettings(memoryBytes = availableMemory()): Settings {
     wal_compression: 'off',
 
     // The queue table changes all the time: vacuum it often, before 20 % of its rows are dead, and with short pauses.
-    autovacuum_naptime: '10s', // not shorter: while a session holds an old snapshot, each run scans the whole queue in vain
+    autovacuum_naptime: '10s', // not shorter: while a session holds an old snapshot, each run scans the whole queue without effect
     autovacuum_vacuum_scale_factor: '0.05',
     autovacuum_vacuum_cost_delay: '1ms',
     autovacuum_vacuum_cost_limit: '2000',

@@ -5,7 +5,8 @@ import { type Home, UNFINISHED_PREFIX } from './home.ts';
 import { runCommand } from './run-command.ts';
 
 /**
- * initdb ends at its next write to the pipe, which nobody reads any more; its postgres ends at the end of its input.
+ * How long to wait for the initdb of a killed Posthorn. It ends at its next write to the pipe, which has no reader any
+ * more. Its postgres ends at the end of its input.
  */
 const MAX_WAIT_MS = 5_000;
 

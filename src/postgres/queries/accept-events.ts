@@ -77,19 +77,19 @@ const plain = (name: string, { skips }: { skips: boolean }) => ({
 const PLAIN = plain('accept_plain', { skips: false });
 const PLAIN_SKIPPING = plain('accept_plain_skipping', { skips: true });
 
-// Locks the outbox rows before anything is written for them: a row that another process has stored meanwhile is gone,
-// and must not take the key. The statement deletes the rows, so each becomes an event exactly once. A row that loses its
-// idempotency key stays and is stored without the key later.
-const STILL_HERE = `
-    still_here as materialized (
+// Locks the outbox rows before anything is written for them: a row that another process has stored meanwhile no longer
+// exists, and must not take the key. The statement deletes the rows, so each becomes an event exactly once. A row that
+// loses its idempotency key stays and is stored without the key later.
+const LOCK_OUTBOX_ROWS = `
+    locked_rows as materialized (
       select o.seq, o.id from posthorn.outbox o
        where o.seq = any ($20::bigint[]) and (select version from current) = $1 order by o.seq for update
     ),`;
 // Not a join: the planner cannot estimate the number of rows, and scanned the whole backlog for each.
-const LEAVE_OUTBOX = `
-    left_outbox as (
+const DELETE_OUTBOX_ROWS = `
+    deleted_rows as (
       delete from posthorn.outbox where seq = any (array(
-        select seq from still_here where id <> all (array(
+        select seq from locked_rows where id <> all (array(
           select id from incoming where key is not null and id <> all (array(select event_id from won))))))
     ),`;
 
@@ -129,11 +129,11 @@ const VARIANTS: Record<Variant, (first: number) => string> = {
 const guarded = (name: string, { fromOutbox, variant }: { fromOutbox: boolean; variant: Variant }) => ({
   name,
   text: `
-    with ${CURRENT},${fromOutbox ? STILL_HERE : ''}
+    with ${CURRENT},${fromOutbox ? LOCK_OUTBOX_ROWS : ''}
     incoming as materialized (
       select t.*, ($15::text[])[n] as key, ($16::bytea[])[n] as fingerprint
         from ${INCOMING} where (select version from current) = $1
-         ${fromOutbox ? 'and t.id = any (array(select id from still_here))' : ''}
+         ${fromOutbox ? 'and t.id = any (array(select id from locked_rows))' : ''}
     ),
     won as (
       insert into posthorn.idempotency_keys as k (tenant, key, event_id, fingerprint, expires_at)
@@ -150,7 +150,7 @@ const guarded = (name: string, { fromOutbox, variant }: { fromOutbox: boolean; v
         from incoming where key is null or id = any (array(select event_id from won))
           on conflict (id) do nothing
       returning id
-    ),${fromOutbox ? LEAVE_OUTBOX : ''}${VARIANTS[variant](fromOutbox ? 21 : 20)}
+    ),${fromOutbox ? DELETE_OUTBOX_ROWS : ''}${VARIANTS[variant](fromOutbox ? 21 : 20)}
     queued as (
       insert into posthorn.queue (id, endpoint_id, due_at, ages_from, fifo, tenant, event_type${variant === 'sliced' ? ', seq' : ''})
       select d.id, d.endpoint_id, to_timestamp(d.due_at), to_timestamp(d.due_at), d.fifo, i.tenant, i.type${variant === 'sliced' ? ', r.seq' : ''}

@@ -8,13 +8,13 @@ import { createTask } from './tasks.ts';
 import { lockTenant } from './tenants.ts';
 
 const PER_ROUND = 1_000;
-/** Who did it, as `expunged_by` and the task show. */
+/** The actor that `expunged_by` and the task show. */
 const TOMBSTONE = 'tombstone';
 const RECENTLY_FAILED = `posthorn.tasks f
   where f.kind = 'expunge' and f.state = 'failed' and f.selection ->> 'tenant' = x.id and f.finished_at > now() - interval '1 hour'`;
 
 export async function applyTombstones(pool: Pool, nowMs: number): Promise<void> {
-  // An expunge that failed continues with a new task, but not at once: it may fail again.
+  // An expunge that failed continues with a new task, but not immediately: it may fail again.
   const { rows } = await pool.query<{ kind: 'event' | 'tenant'; id: string }>(
     `select x.kind, x.id from posthorn.expunged x
       where x.applied_at is null

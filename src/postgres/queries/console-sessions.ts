@@ -3,7 +3,7 @@ import type { Uuid } from '../../domain/ids.ts';
 import type { Pool, Queryable } from '../database.ts';
 import { CHANNEL_NAMES } from '../notifier-channels.ts';
 
-/** Somebody who has signed in. */
+/** The session of a user who has signed in. */
 export interface SessionRecord {
   readonly id: Uuid;
   readonly subject: string;
@@ -37,7 +37,7 @@ export async function findSession(pool: Pool, hash: Buffer): Promise<SessionReco
   return rows[0] ?? null;
 }
 
-/** Notifies all processes, so that the session ends everywhere at once. Returns false if it has ended already. */
+/** Notifies all processes, so that the session ends everywhere immediately. Returns false if it has ended already. */
 export async function deleteSession(client: Queryable, hash: Buffer): Promise<boolean> {
   const { rowCount } = await client.query(
     `with deleted as (delete from posthorn.console_sessions where hash = $1 returning id)

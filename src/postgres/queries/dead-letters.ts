@@ -68,8 +68,8 @@ export function deadLettersStatement(filter: DeadLetterFilter): { text: string; 
 
 /**
  * Common table expressions that move the dead letters of `chunk (id, endpoint_id)` into history; `moved (id,
- * endpoint_id)` has those that were moved. One that is being replayed is not. The reason of its death is kept, so that a
- * discard can be undone. `who` and `why` are SQL.
+ * endpoint_id)` has those that were moved. Dead letters that are being replayed stay. The reason why each one died is
+ * kept, so that a discard can be undone. `who` and `why` are SQL.
  */
 export const discardMoves = (who: string, why: string): string => `
     removed as (

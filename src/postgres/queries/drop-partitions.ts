@@ -5,7 +5,7 @@ import type { PartitionedTable } from '../../domain/retention.ts';
 import type { Partition, Replacement } from '../../ports/retention-store.ts';
 import { inTransaction, type Pool } from '../database.ts';
 import { failureOf } from '../failures.ts';
-import { hasHistory, isEventNeeded } from './needed-events.ts';
+import { hasHistory, isEventNeeded, isRestored } from './needed-events.ts';
 
 /** How long a swap waits for a lock: everything that uses the table waits behind it. */
 const LOCK_TIMEOUT = "set local lock_timeout = '50ms'";
@@ -31,6 +31,8 @@ export async function findExpiredPartition(
             or (p.parent = 'events' and exists (
                select from posthorn.partitions d
                 where d.parent = 'deliveries' and d.state = 'attached' and not d.kept and d.from_at < p.to_at and d.to_at > p.from_at))
+              or exists (select from posthorn.restored_ranges g
+                          where g.until > now() and g.first_id < posthorn.first_id_at(p.to_at) and g.last_id >= posthorn.first_id_at(p.from_at))
               as is_needed
        from posthorn.partitions p
       where p.parent = $1 and p.state = 'attached' and not p.kept and p.to_at <= to_timestamp($2::float8 / 1000)
@@ -105,7 +107,6 @@ export async function dropDetachedPartitions(pool: Pool): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-const KEPT = 'posthorn.partitions p';
 const CLEAN_EVERY = "interval '1 hour'";
 const ROWS_PER_CLEANING = 5_000;
 
@@ -121,7 +122,7 @@ const UNNEEDED: Readonly<Record<PartitionedTable, string>> = {
 
 /**
  * Deletes rows of kept partitions that are no longer needed, a range of keys at a time. Nothing can need such a row again:
- * what could bring its delivery back (queue, dead letter, history) is gone.
+ * its delivery is not in the queue, the dead letters or the history any more.
  */
 export async function cleanKeptPartitions(
   pool: Pool,
@@ -131,7 +132,7 @@ export async function cleanKeptPartitions(
 ): Promise<number> {
   const { rows: due } = await pool.query<{ name: string; from_ms: number; to_ms: number }>(
     `select p.name, extract(epoch from p.from_at)::float8 * 1000 as from_ms, extract(epoch from p.to_at)::float8 * 1000 as to_ms
-       from ${KEPT}
+       from posthorn.partitions p
       where p.parent = $1 and p.kept and p.state = 'attached'
         and (p.cleaned_at is null or p.cleaned_at < now() - ${CLEAN_EVERY}) order by p.from_at`,
     [table],
@@ -168,6 +169,7 @@ async function cleanChunk(
      deleted as (
        delete from posthorn.${table} r
         where r.${key} > $1 and r.${key} <= (select key from scanned order by key desc limit 1) and ${UNNEEDED[table]}
+          and not ${isRestored(`r.${key}`)}
        returning 1
      )
      select (select count(*)::int from deleted) as deleted, (select count(*)::int from scanned) as scanned,

@@ -12,15 +12,15 @@ const CHUNK = 2000;
 const SKIP = {
   name: 'skip_waiting',
   text: `
-    with off as materialized (
+    with unavailable as materialized (
       select from posthorn.endpoints where id = $1 and (not enabled or deleted_at is not null) for share
     ),
-    doomed as materialized (
+    chosen as materialized (
       select id from posthorn.queue
-       where endpoint_id = $1 and id <> all ($3::uuid[]) and exists (select from off) limit $4 for update skip locked
+       where endpoint_id = $1 and id <> all ($3::uuid[]) and exists (select from unavailable) limit $4 for update skip locked
     ),
     removed as (
-      delete from posthorn.queue q using doomed d where q.id = d.id
+      delete from posthorn.queue q using chosen c where q.id = c.id
       returning q.id, q.endpoint_id, q.attempts, q.replays, q.last_status_code, q.last_error_class, q.tenant, q.event_type
     ),
     skipped as (
@@ -56,16 +56,16 @@ export async function skipWaiting(
 const EXPIRE = {
   name: 'expire_waiting',
   text: `
-    with doomed as materialized (
+    with chosen as materialized (
       select id from posthorn.queue
        where endpoint_id = $1 and id < $2 and (ages_from is null or ages_from < to_timestamp($3)) and id <> all ($4::uuid[])
        limit $5 for update skip locked
     ),
     removed as (
-      delete from posthorn.queue q using doomed d where q.id = d.id
+      delete from posthorn.queue q using chosen c where q.id = c.id
       returning q.id, q.endpoint_id, q.attempts, q.replays, q.last_status_code, q.last_error_class, q.tenant, q.event_type
     ),
-    buried as (
+    dead_letters_added as (
       insert into posthorn.dead_letters
              (id, endpoint_id, reason, attempts, replays, blocks_lane, last_status_code, last_error_class, dead_at, tenant, event_type)
       select id, endpoint_id, 'expired', attempts, replays, $6, last_status_code, last_error_class, now(), tenant, event_type from removed
@@ -107,11 +107,11 @@ export async function expireWaiting(
 const MOVE_TO_FIFO = {
   name: 'put_in_order',
   text: `
-    with stray as materialized (
+    with unmarked as materialized (
       select id from posthorn.queue where endpoint_id = $1 and due_at is not null and not fifo
        order by due_at limit $2 for update skip locked
     )
-    update posthorn.queue q set fifo = true from stray s where q.id = s.id`,
+    update posthorn.queue q set fifo = true from unmarked u where q.id = u.id`,
 };
 
 /** Marks deliveries that were stored before their endpoint became FIFO. */

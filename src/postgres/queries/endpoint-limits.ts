@@ -4,8 +4,9 @@ import type { Uuid } from '../../domain/ids.ts';
 import type { Client, Queryable } from '../database.ts';
 
 /**
- * Whether the tenant has more endpoints than it may. `defaultMax` applies if the tenant has no limit of its own. Call it
- * in the transaction that created the endpoint: that one holds the lock of `nextVersion`, so no other one is created.
+ * Whether the tenant has more endpoints than it may have. `defaultMax` applies if the tenant has no limit of its own.
+ * Call it in the transaction that created the endpoint: that transaction holds the lock of `nextVersion`, so no other
+ * transaction can create one.
  */
 export async function exceedsEndpointLimit(
   client: Client,

@@ -70,6 +70,9 @@ const selectEndpoints = (countLimit: number): string => `
            where s.endpoint_id = e.id and (s.expires_at is null or s.expires_at > now())) as secrets
     from posthorn.endpoints e left join posthorn.endpoint_health h on h.endpoint_id = e.id`;
 
+/** Notifiers are stored as endpoints and have routes of their own. */
+const NO_NOTIFIER = "and not e.config ? 'notifier'";
+
 /**
  * The version for a changed endpoint. Every change must take one: all processes are notified, and read the endpoints with
  * a higher version than theirs.
@@ -132,7 +135,7 @@ export async function lockEndpoint(
   tenant: string | null,
 ): Promise<EndpointView | null> {
   const { rows } = await client.query<EndpointView>(
-    `${selectEndpoints(COUNT_LIMIT)} where e.id = $1 and ($2::text is null or e.tenant = $2) and e.deleted_at is null for update of e`,
+    `${selectEndpoints(COUNT_LIMIT)} where e.id = $1 and ($2::text is null or e.tenant = $2) and e.deleted_at is null ${NO_NOTIFIER} for update of e`,
     [id, tenant],
   );
   return rows[0] ?? null;
@@ -254,7 +257,7 @@ export async function findEndpoint(
   tenant: string | null,
 ): Promise<EndpointView | null> {
   const { rows } = await pool.query<EndpointView>(
-    `${selectEndpoints(COUNT_LIMIT)} where e.id = $1 and ($2::text is null or e.tenant = $2) and e.deleted_at is null`,
+    `${selectEndpoints(COUNT_LIMIT)} where e.id = $1 and ($2::text is null or e.tenant = $2) and e.deleted_at is null ${NO_NOTIFIER}`,
     [id, tenant],
   );
   return rows[0] ?? null;
@@ -300,7 +303,7 @@ export async function listEndpoints(
   const share = Math.floor(COUNT_LIMIT_OF_PAGE / page.limit);
   const countLimit = Math.min(COUNT_LIMIT, Math.max(MIN_COUNT_LIMIT, share));
   const { rows } = await pool.query<EndpointView>(
-    `${selectEndpoints(countLimit)} where e.deleted_at is null and ($1::text is null or e.tenant = $1) and ($2::uuid is null or e.id < $2)
+    `${selectEndpoints(countLimit)} where e.deleted_at is null and ($1::text is null or e.tenant = $1) and ($2::uuid is null or e.id < $2) ${NO_NOTIFIER}
       order by e.id desc limit $3`,
     [page.tenant, page.before, page.limit],
   );

@@ -5,7 +5,10 @@ import type { Pool } from '../database.ts';
 /** How many deliveries of an event have each status. */
 export type EventOutcome = Readonly<Record<DeliveryStatus, number>>;
 
-/** How many deliveries of one event a list counts, and how many of all events of a page. A single event is counted up to the third. */
+/**
+ * How many deliveries are counted at most: of one event in a list, of all events of a page, and of an event that is
+ * shown alone.
+ */
 export const MAX_COUNTED_PER_EVENT = 1_000;
 export const MAX_COUNTED_PER_PAGE = 20_000;
 export const MAX_COUNTED_ALONE = 100_000;
@@ -38,7 +41,7 @@ const OUTCOMES = `
 
 /**
  * Counts the deliveries of events by status. An event with more than `most` deliveries is missing in the result: its counts
- * would not be true.
+ * would be too low.
  */
 export async function countOutcomes(
   pool: Pool,

@@ -5,7 +5,7 @@ import type { ExpiredDeadLetters } from '../../ports/retention-store.ts';
 import { inTransaction, type Pool } from '../database.ts';
 import { deleteConversions } from './conversions.ts';
 import { discardMoves } from './dead-letters.ts';
-import { hasHistory, isEventNeeded } from './needed-events.ts';
+import { hasHistory, isEventNeeded, isRestored } from './needed-events.ts';
 
 /**
  * Deletes a chunk of payloads of the oldest partition that ended before `cutoffMs` and has payloads. Returns false if there
@@ -95,6 +95,7 @@ export async function deleteTenantEvents(
   return inTransaction(pool, async (client) => {
     const { rows } = await client.query<{ id: Uuid; deliveries: number }>(
       `select e.id, e.deliveries from posthorn.events e where e.tenant = $1 and (e.tenant, e.id) > ($1, $2::uuid) and e.id < $3
+        and not ${isRestored('e.id')}
         order by e.tenant, e.id limit $4 for update`,
       [tenant, after ?? firstIdAt(0), firstIdAt(cutoffMs), max],
     );

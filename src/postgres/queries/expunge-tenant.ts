@@ -1,5 +1,6 @@
 /** Deletes every row of a tenant, a chunk at a time. */
 import { firstIdAt, type Uuid } from '../../domain/ids.ts';
+import type { NoticeGroup } from '../../domain/notices.ts';
 import type { Client } from '../database.ts';
 import { CHANNEL_NAMES } from '../notifier-channels.ts';
 import { deleteConversions } from './conversions.ts';
@@ -162,10 +163,17 @@ const OTHER_ROWS: readonly string[] = [
     'inboxes',
     'schema_failures',
     'console_sessions',
+    'notice_digests',
+    'confirmation_mails',
   ].map(byTenant),
-  ...['endpoint_stats', 'endpoint_skips', 'endpoint_health', 'endpoint_secrets', 'operational_notes'].map(
-    byEndpoint,
-  ),
+  ...[
+    'endpoint_stats',
+    'endpoint_skips',
+    'endpoint_health',
+    'endpoint_secrets',
+    'operational_notes',
+    'notice_digests',
+  ].map(byEndpoint),
   `delete from posthorn.operational_state
     where ctid = any (array(select s.ctid from posthorn.endpoints e join posthorn.operational_state s on s.subject = e.id::text
                              where e.tenant = $1 limit $2))`,
@@ -208,13 +216,18 @@ async function deleteRejectedBodies(client: Client, tenant: string): Promise<num
 /** The metadata of an endpoint may name other tenants. */
 function isAbout(payload: Buffer, tenant: string): boolean {
   const parsed = parse(payload);
-  return parsed?.tenant === tenant || parsed?.oldest?.tenant === tenant;
+  if (parsed?.tenant === tenant || parsed?.oldest?.tenant === tenant) return true;
+  const groups = Array.isArray(parsed?.groups) ? (parsed.groups as Partial<NoticeGroup>[]) : [];
+  return groups.some(({ items }) => Array.isArray(items) && items.some((item) => item?.tenant === tenant));
 }
 
 /** Returns null if it is not JSON. */
-function parse(
-  text: Buffer,
-): { readonly tenant?: unknown; readonly oldest?: { readonly tenant?: unknown } | null } | null {
+function parse(text: Buffer): {
+  readonly tenant?: unknown;
+  readonly oldest?: { readonly tenant?: unknown } | null;
+  /** Of a message to a notifier. */
+  readonly groups?: unknown;
+} | null {
   try {
     return JSON.parse(text.toString());
   } catch {

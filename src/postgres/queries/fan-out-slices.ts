@@ -42,7 +42,7 @@ export async function findNextSlice(
 }
 
 // The lock comes first: only one process at a time writes a slice. Then the row of the slice is deleted, or shortened if
-// only its first endpoints are written. Whoever does that writes the deliveries; all others find nothing to write.
+// only its first endpoints are written. The process that changes the row writes the deliveries; others find no row.
 //
 // $1: version of the endpoints, $2: event, $3: first ordinal, $4: how many endpoints,
 // $5 to $8: waiting deliveries (ids, endpoints, due, fifo), $9 to $11: skipped deliveries (ids, endpoints, reasons).

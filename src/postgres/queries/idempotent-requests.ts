@@ -20,8 +20,9 @@ export interface EarlierRequest {
 export const sealOwnerOf = (id: Uuid): string => `answer ${id}`;
 
 // Of two concurrent requests, the second waits for the first one's commit and then finds its row. An expired key can be
-// taken over by any request, an expired claim only by the same one. A claim that would last far longer than any claim was
-// made before the clock stepped back: it has expired too. Twice the time leaves room for a changed setting.
+// taken over by any request, an expired claim only by the same request. A claim that ends much later than a new claim
+// would end was made before the clock stepped back, and counts as expired. Twice the time leaves room for a changed
+// setting.
 const CLAIM = {
   name: 'claim_request',
   text: `

@@ -110,7 +110,7 @@ export async function readKey(
 
 export type ChangeableKey = Pick<KeyRecord, 'id' | 'description' | 'scopes' | 'expires_at' | 'allowed_ips'>;
 
-/** Notifies all processes, so that the change applies everywhere at once. */
+/** Notifies all processes, so that the change applies everywhere immediately. */
 export async function updateKey(client: Queryable, key: ChangeableKey): Promise<KeyRecord> {
   const { rows } = await client.query<KeyRecord>(
     `with updated as (
@@ -123,7 +123,9 @@ export async function updateKey(client: Queryable, key: ChangeableKey): Promise<
   return rows[0]!;
 }
 
-/** Returns null if there is no such key. Notifies all processes, so that the key stops working everywhere at once. */
+/**
+ * Returns null if there is no such key. Notifies all processes, so that the key stops working everywhere immediately.
+ */
 export async function revokeKey(client: Queryable, id: Uuid): Promise<KeyRecord | null> {
   const { rows } = await client.query<KeyRecord>(
     `with revoked as (

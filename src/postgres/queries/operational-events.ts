@@ -3,13 +3,18 @@ import type { Uuid } from '../../domain/ids.ts';
 import { type OperationalType, operationalTypes } from '../../domain/operational.ts';
 import type { NotedEndpoint, OperationalEvent, OperationalNote } from '../../ports/operational-store.ts';
 import type { Client, Pool } from '../database.ts';
+import { dueNotifiers } from './notice-digests.ts';
 
-export async function hasNotes(pool: Pool): Promise<boolean> {
-  const { rows } = await pool.query<{ some: boolean }>({
-    name: 'has_operational_notes',
-    text: 'select exists (select from posthorn.operational_notes) as some',
+export async function findWork(
+  pool: Pool,
+  noticeWindowMs: number,
+): Promise<{ notes: boolean; digests: boolean }> {
+  const { rows } = await pool.query<{ notes: boolean; digests: boolean }>({
+    name: 'find_operational_work',
+    text: `select exists (select from posthorn.operational_notes) as notes, exists (${dueNotifiers('$1')}) as digests`,
+    values: [noticeWindowMs / 1000],
   });
-  return rows[0]!.some;
+  return rows[0]!;
 }
 
 // Dead letters of an endpoint that had an event a moment ago stay, so that the next event covers all of them.

@@ -1,9 +1,9 @@
 /**
- * Measures dead letters and the oldest waiting delivery. Deliveries of operational events do not count, or an endpoint
+ * Measures dead letters and the oldest waiting delivery, and reads the state of the archive. Deliveries of operational events do not count, or an endpoint
  * that does not take them would cause more of them.
  */
 import { timeOfId, type Uuid } from '../../domain/ids.ts';
-import type { OldestWaiting } from '../../ports/operational-store.ts';
+import type { ArchiveFailure, OldestWaiting } from '../../ports/operational-store.ts';
 import type { Client } from '../database.ts';
 
 export async function countDeadLettersUpTo(client: Client, max: number): Promise<number> {
@@ -52,4 +52,12 @@ export async function findOldestWaiting(client: Client): Promise<OldestWaiting |
     tenant: row.tenant,
     since: row.since ?? timeOfId(row.id),
   };
+}
+
+export async function readArchiveFailure(client: Client): Promise<ArchiveFailure | null> {
+  const { rows } = await client.query<ArchiveFailure>(
+    `select extract(epoch from failed_at)::float8 * 1000 as since, partition, error from posthorn.archive_state
+      where failed_at is not null and error is not null`,
+  );
+  return rows[0] ?? null;
 }

@@ -30,7 +30,7 @@ export async function readOutbox(pool: Pool, read: OutboxRead): Promise<OutboxRo
 const REJECT = {
   name: 'outbox_reject',
   text: `
-    with gone as (
+    with removed as (
       delete from posthorn.outbox o using unnest($1::bigint[], $2::text[]) as refused(seq, reason)
        where o.seq = refused.seq
       returning o.*, refused.reason
@@ -38,10 +38,10 @@ const REJECT = {
     insert into posthorn.outbox_rejected
            (id, tenant, type, data, idempotency_key, fingerprint, options, created_at, reason)
     select case when row_number() over (partition by id order by seq) > 1
-                  or exists (select from posthorn.outbox_rejected r where r.id = gone.id)
+                  or exists (select from posthorn.outbox_rejected r where r.id = removed.id)
                 then gen_random_uuid() else id end,
            tenant, type, data, idempotency_key, fingerprint, options, created_at, reason
-      from gone`,
+      from removed`,
 };
 
 /** Moves rows that cannot become events to the rejected ones, so that nothing waits behind them. */

@@ -99,7 +99,7 @@ export async function readTimeline(pool: Pool): Promise<string | null> {
 // (and the worker lives) or finds no row. A renewal in the future was made before the clock stepped back: it counts as
 // a renewal of now, which is never earlier than the true one. Otherwise a dead worker would keep its shards until then.
 const REMOVE_DEAD = {
-  name: 'bury_dead_workers',
+  name: 'remove_dead_workers',
   text: `
     with early as (
       update posthorn.workers set renewed_at = clock_timestamp()
@@ -116,12 +116,12 @@ const REMOVE_DEAD = {
                                      and ((l.classid::bigint << 32) | l.objid::bigint) = w.lock_key)))
          for update skip locked
     ),
-    buried as (delete from posthorn.workers w using silent s where w.id = s.id returning w.id, w.name)
+    removed as (delete from posthorn.workers w using silent s where w.id = s.id returning w.id, w.name)
     update posthorn.shards s
        set owner = null, epoch = nextval('posthorn.shard_epoch'),
            unclean_at = (array_prepend(clock_timestamp(), s.unclean_at))[1:8]
-      from buried b where s.owner = b.id
-    returning b.name as worker, s.shard`,
+      from removed r where s.owner = r.id
+    returning r.name as worker, s.shard`,
 };
 
 /** Removes workers whose lease has ended and frees their shards. Returns one entry per freed shard. */
@@ -192,7 +192,7 @@ export async function releaseShards(
 
 export async function unregisterWorker(pool: Pool | Client, workerId: Uuid): Promise<void> {
   await pool.query(
-    `with gone as (delete from posthorn.workers where id = $1)
+    `with removed_worker as (delete from posthorn.workers where id = $1)
      update posthorn.shards set owner = null where owner = $1`,
     [workerId],
   );

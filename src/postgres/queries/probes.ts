@@ -62,7 +62,8 @@ export async function readProbeState(
             exists (select from posthorn.queue q where q.endpoint_id = e.id and q.probe_after_attempts = q.attempts)
               or exists (select from posthorn.endpoint_health h
                           where h.endpoint_id = e.id and h.circuit = 'half_open' and h.next_probe_at > now()) as probing
-       from posthorn.endpoints e where e.id = $1 and ($2::text is null or e.tenant = $2) for share of e`,
+       from posthorn.endpoints e
+      where e.id = $1 and ($2::text is null or e.tenant = $2) and not e.config ? 'notifier' for share of e`,
     [endpointId, tenant],
   );
   return rows[0] ?? null;

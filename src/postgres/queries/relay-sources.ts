@@ -143,7 +143,7 @@ export async function listRelaySources(pool: Pool): Promise<RelaySource[]> {
   }));
 }
 
-export async function isRelaySchemaThere(pool: Pool): Promise<boolean> {
+export async function hasRelaySchema(pool: Pool): Promise<boolean> {
   const { rows } = await pool.query<{ there: boolean }>(
     `select exists (select from pg_attribute where attrelid = to_regclass('posthorn.relay_sources')
                                                and attname = 'report_seconds') as there`,

@@ -15,7 +15,7 @@ async function bumpVersion(client: Client, endpointId: Uuid): Promise<void> {
   ]);
 }
 
-/** The current secret comes first. One without an end that a later secret follows is older by its creation. */
+/** The current secret comes first: of the secrets without an end, the one that was created last. */
 export const NEWEST_SECRET_FIRST = 's.expires_at desc nulls first, s.created_at desc, s.id desc';
 
 export interface SecretRotation {
@@ -28,8 +28,8 @@ export interface SecretRotation {
 }
 
 /**
- * The new secret signs from now on, and the previous one for another `overlapMs`. Call with the endpoint locked. Returns
- * when the previous secret ends, and how many secrets sign now: the caller rolls back if they are more than
+ * Adds a secret that signs from now on. The previous one signs for another `overlapMs`. Call with the endpoint locked.
+ * Returns when the previous secret ends, and how many secrets sign now: the caller rolls back if they are more than
  * `MAX_LIVE_SECRETS`.
  */
 export async function rotateSecret(

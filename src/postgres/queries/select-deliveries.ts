@@ -17,6 +17,8 @@ export interface Selection {
   readonly until: number | null;
   /** Only these, and only if they meet the other conditions. */
   readonly ids: readonly Uuid[] | null;
+  /** Of a restore: the only event. */
+  readonly eventId?: Uuid | null;
 }
 
 type Bind = (value: unknown) => string;

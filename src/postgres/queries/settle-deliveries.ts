@@ -3,8 +3,9 @@ import type { Uuid } from '../../domain/ids.ts';
 import type { CircuitNote } from '../../domain/operational.ts';
 import type { HealthChange, Settlement } from '../../ports/delivery-queue.ts';
 import type { Pool } from '../database.ts';
-import { packHeaders } from '../sent-headers.ts';
 import { noteCircuits, noteDeaths } from './operational-notes.ts';
+import { isFirstSuccess, settleFirstAttempts } from './settle-first-attempts.ts';
+import { type SettlementRow, toRows } from './settlement-rows.ts';
 import { journalDeaths, journalOf } from './stats-journal.ts';
 
 // One statement, one commit. `removed` and `retried` are a compare-and-set on the number of attempts: a worker that
@@ -146,22 +147,28 @@ export async function settleDeliveries(
   worker: { id: Uuid; name: string },
   circuits: readonly CircuitNote[] = [],
 ): Promise<Set<Uuid>> {
-  const bodies: Buffer[] = [];
-  let start = 1;
-  const rows = settlements.map((settlement) => {
-    const body = settlement.attempt?.outcome.responseBody ?? null;
-    const row = toRow(settlement, body === null ? null : start);
-    if (body !== null) {
-      bodies.push(body);
-      start += body.length;
-    }
-    return row;
-  });
+  const isUsual = health.length === 0 && circuits.length === 0 && settlements.every(isFirstSuccess);
+  if (!isUsual) return settleAny(pool, settlements, health, worker, circuits);
+  const won = await settleFirstAttempts(pool, settlements, worker.name);
+  const rest = settlements.filter(({ deliveryId }) => !won.has(deliveryId));
+  if (rest.length === 0) return won;
+  await logSuperseded(pool, [], worker.name, settlements, won);
+  return new Set([...won, ...(await settleAny(pool, rest, health, worker, circuits))]);
+}
+
+async function settleAny(
+  pool: Pool,
+  settlements: readonly Settlement[],
+  health: readonly HealthChange[],
+  worker: { id: Uuid; name: string },
+  circuits: readonly CircuitNote[],
+): Promise<Set<Uuid>> {
+  const { rows, bodies } = toRows(settlements);
   const { rows: moved } = await pool.query<{ id: Uuid }>({
     ...SETTLE,
     values: [
       JSON.stringify(rows),
-      Buffer.concat(bodies),
+      bodies,
       worker.name,
       JSON.stringify(health.map(toHealthRow)),
       worker.id,
@@ -172,46 +179,20 @@ export async function settleDeliveries(
   });
   const won = new Set(moved.map((row) => row.id));
   const lost = rows.filter((row) => !won.has(row.delivery_id));
-  if (lost.length > 0) {
-    const counted = journalOf(settlements.filter(({ deliveryId }) => won.has(deliveryId)));
-    await pool.query({ ...SUPERSEDED, values: [JSON.stringify(lost), worker.name, counted] });
-  }
+  if (lost.length > 0) await logSuperseded(pool, lost, worker.name, settlements, won);
   return won;
 }
 
-/** Leaves out default values: the database has to parse less. */
-function toRow(settlement: Settlement, bodyStart: number | null) {
-  const { verdict, attempt } = settlement;
-  const outcome = attempt?.outcome;
-  return {
-    delivery_id: settlement.deliveryId,
-    before: settlement.attemptsBefore,
-    verdict: verdict.kind,
-    due_at: verdict.kind === 'retry' ? verdict.dueAt / 1000 : undefined,
-    reason: verdict.kind === 'dead' ? verdict.reason : undefined,
-    blocks: settlement.blocksLane || undefined,
-    attempt_id: attempt?.id,
-    started_at: outcome && outcome.startedAt / 1000,
-    duration_ms: outcome && Math.round(outcome.durationMs),
-    dns_ms: rounded(outcome?.timing.dnsMs),
-    connect_ms: rounded(outcome?.timing.connectMs),
-    tls_ms: rounded(outcome?.timing.tlsMs),
-    first_byte_ms: rounded(outcome?.timing.firstByteMs),
-    status_code: outcome?.statusCode ?? undefined,
-    error_class: outcome?.error?.class,
-    error_message: outcome?.error ? storable(outcome.error.message) : undefined,
-    url: outcome?.url,
-    request_headers: outcome && packHeaders(outcome.requestHeaders),
-    response_headers: outcome?.responseHeaders
-      ? storable(JSON.stringify(outcome.responseHeaders))
-      : undefined,
-    body_start: bodyStart ?? undefined,
-    body_length: bodyStart === null ? undefined : outcome?.responseBody?.length,
-    truncated: outcome?.responseTruncated || undefined,
-    trigger: attempt?.trigger,
-    fifo: (verdict.kind === 'retry' && settlement.fifo) || undefined,
-    ages_from: attempt === null ? settlement.agesFrom / 1000 : undefined,
-  };
+/** Logs the attempts that moved no delivery, and counts those that did, because the statement that moved them did not. */
+async function logSuperseded(
+  pool: Pool,
+  lost: readonly SettlementRow[],
+  workerName: string,
+  settlements: readonly Settlement[],
+  won: ReadonlySet<Uuid>,
+): Promise<void> {
+  const counted = journalOf(settlements.filter(({ deliveryId }) => won.has(deliveryId)));
+  await pool.query({ ...SUPERSEDED, values: [JSON.stringify(lost), workerName, counted] });
 }
 
 function toHealthRow({ endpointId, breaker, failingSince, holdUntil = null }: HealthChange) {
@@ -236,11 +217,3 @@ const toCircuitRow = ({ id, kind, endpointId, detail }: CircuitNote) => ({
   shard: shardOf(endpointId),
   detail,
 });
-
-const rounded = (ms: number | null | undefined): number | undefined =>
-  ms === null || ms === undefined ? undefined : Math.round(ms);
-
-/** Replaces NUL and lone surrogates, which PostgreSQL's text does not take: one such row would fail the batch. */
-export function storable(text: string): string {
-  return text.toWellFormed().replaceAll('\u0000', '\ufffd');
-}

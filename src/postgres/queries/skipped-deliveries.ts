@@ -36,17 +36,18 @@ export async function addSkipped(client: Client, counts: readonly SkippedCount[]
 
 const drop = (excess: string): string => `
   with excess as materialized (${excess}),
-  gone as (
+  deleted as (
     delete from posthorn.deliveries d where d.id = any (array(select id from excess)) and ${SKIPPED}
     returning d.endpoint_id
   ),
   counted as (
     update posthorn.endpoint_skips s set dropped = s.dropped + g.n
-      from (select endpoint_id, count(*) as n from gone group by endpoint_id) g where s.endpoint_id = g.endpoint_id
+      from (select endpoint_id, count(*) as n from deleted group by endpoint_id) g where s.endpoint_id = g.endpoint_id
   )
-  select count(*)::int as dropped from gone`;
+  select count(*)::int as dropped from deleted`;
 
-// By the id for the index. A delivery may have waited for long before it was skipped: its retention begins then.
+// The bound on the id lets the statement use the index. A delivery may have waited for long before it was skipped: its
+// retention begins when it is skipped.
 const DROP_OLD = {
   name: 'drop_old_skipped',
   text: drop(`

@@ -1,6 +1,7 @@
 import type { Circuit } from '../../domain/breaker.ts';
 import type { Uuid } from '../../domain/ids.ts';
 import type { Pool } from '../database.ts';
+import { SHOWN_URL } from './notifiers.ts';
 import type { BucketRange } from './stats.ts';
 
 export interface TypeFigures {
@@ -53,7 +54,7 @@ const WORST_ENDPOINTS = {
   name: 'worst_endpoints',
   text: `
     with worst as materialized (
-      select e.id, e.url, e.description, e.tenant, e.enabled, e.paused
+      select e.id, ${SHOWN_URL} as url, e.description, e.tenant, e.enabled, e.paused
         from posthorn.endpoint_stats s join posthorn.endpoints e on e.id = s.endpoint_id
        where s.failed and s.seconds = $2 and s.at >= to_timestamp($3::float8 / 1000)
          and s.at < to_timestamp($5::float8 / 1000)

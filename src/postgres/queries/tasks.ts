@@ -6,7 +6,7 @@ import type { IdRange } from './list-query.ts';
 import { REPLAY_MOVES } from './replay.ts';
 import { type Selection, selectDeliveries } from './select-deliveries.ts';
 
-export const taskKinds = ['replay', 'discard', 'expunge'] as const;
+export const taskKinds = ['replay', 'discard', 'expunge', 'archive', 'restore'] as const;
 export type TaskKind = (typeof taskKinds)[number];
 export const taskStates = ['queued', 'running', 'done', 'cancelled', 'failed'] as const;
 export type TaskState = (typeof taskStates)[number];
@@ -92,11 +92,16 @@ export interface ClaimedTask extends TaskView {
  * heartbeat for `silentMs`. A heartbeat in the future is from before the clock stepped back and proves nothing; a runner
  * that lives loses the task and nothing else. Materialized, because `skip locked … limit` must not be evaluated twice.
  */
-export async function claimTask(pool: Pool, runner: Uuid, silentMs: number): Promise<ClaimedTask | null> {
+export async function claimTask(
+  pool: Pool,
+  runner: Uuid,
+  silentMs: number,
+  kinds: readonly TaskKind[] = ['replay', 'discard', 'expunge'],
+): Promise<ClaimedTask | null> {
   const { rows } = await pool.query<ClaimedTask>(
     `with free as materialized (
        select id from posthorn.tasks
-        where state in ('queued', 'running')
+        where state in ('queued', 'running') and kind = any ($3::text[])
           and (runner is null or heartbeat_at < clock_timestamp() - make_interval(secs => $2::float8 / 1000)
                or heartbeat_at > clock_timestamp())
         order by updated_at limit 1 for update skip locked
@@ -104,7 +109,7 @@ export async function claimTask(pool: Pool, runner: Uuid, silentMs: number): Pro
      update posthorn.tasks t set state = 'running', runner = $1, heartbeat_at = clock_timestamp(), updated_at = now()
        from free f where t.id = f.id
      returning t.*`,
-    [runner, silentMs],
+    [runner, silentMs, kinds],
   );
   return rows[0] ?? null;
 }

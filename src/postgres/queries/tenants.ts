@@ -13,7 +13,7 @@ export interface TenantRecord {
   readonly ingest_burst: number | null;
   /** Null: the default of the settings. */
   readonly max_endpoints: number | null;
-  /** Null: as long as everyone's. */
+  /** Null: the retention of the settings. */
   readonly retention_days: number | null;
   readonly validation: ValidationMode;
   /** The version that new endpoints pin. */

@@ -104,6 +104,8 @@ export async function deleteLeftovers(pool: Pool, days: number): Promise<void> {
       where w.renewed_at < clock_timestamp() - interval '1 day'
         and not exists (select from posthorn.shards s where s.owner = w.id)`,
   );
+  await pool.query('delete from posthorn.restored_ranges where until < now()');
+  await pool.query("delete from posthorn.confirmation_mails where sent_at < now() - interval '1 day'");
   await deleteOldSchemaFailures(pool);
   // What was recorded about endpoints of a tenant after it was expunged: results of requests that were on the wire.
   for (const table of ['endpoint_health', 'endpoint_stats', 'endpoint_skips', 'operational_notes'])

@@ -82,7 +82,7 @@ async function finish(client: Client, task: ClaimedTask, tenant: string): Promis
       where id = $1`,
     [task.id],
   );
-  // Of earlier tasks that failed too.
+  // Remove the tenant's name from this task, and from earlier ones that failed.
   await client.query(
     `update posthorn.tasks set selection = selection || '{"tenant": null}' where kind = 'expunge' and selection ->> 'tenant' = $1`,
     [tenant],

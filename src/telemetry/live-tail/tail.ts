@@ -213,7 +213,7 @@ export class LiveTail implements Service {
     );
   }
 
-  /** Every role of the database may send anything, and so may other versions of Posthorn. */
+  /** Returns null and reports the problem if the payload is invalid: other roles and versions of Posthorn may send one. */
   #read<T>(decode: (payload: string) => T, payload: string): T | null {
     try {
       return decode(payload);

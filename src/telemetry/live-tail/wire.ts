@@ -80,7 +80,8 @@ export function decodeInterest(payload: string): Interest {
   return { from, filters };
 }
 
-// Every role of the database may NOTIFY. Invalid payloads must not get further: they would make accepting fail.
+// Every role of the database may NOTIFY, so payloads can be invalid. Refuse them here: an invalid filter would make accepting
+// events fail.
 const EVENTS: ReadonlySet<unknown> = new Set<TailMessage['event']>(['event.accepted', 'attempt', 'endpoint']);
 
 const isObject = (value: unknown): value is Record<string, unknown> =>

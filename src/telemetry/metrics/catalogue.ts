@@ -31,7 +31,7 @@ export const catalogue = {
   posthorn_deliveries_handed_on_total: {
     type: 'counter',
     labels: ['to'],
-    help: 'New deliveries, by how they reach the worker that owns them: in this process ("self"), through a "sibling" process of this node, or through a "notify" in the database.',
+    help: 'New deliveries, by how they reach the worker that owns them: in this process ("self"), handed to another process of this or another node ("sibling"), or through a "notify" in the database.',
   },
   posthorn_rejected_total: {
     type: 'counter',
@@ -248,6 +248,16 @@ export const catalogue = {
   posthorn_ownership_proven: {
     type: 'gauge',
     help: '1 if the process may send, because its lease is valid. Always 0 in a process without a worker.',
+  },
+  posthorn_archive_rows_total: {
+    type: 'counter',
+    help: 'Rows that were written to the archive, read back and compared.',
+  },
+  posthorn_archive_bytes_total: { type: 'counter', help: 'Bytes of those files.' },
+  posthorn_archive_runs_total: {
+    type: 'counter',
+    labels: ['result'],
+    help: 'Runs of the archive process that this process started: done, failed.',
   },
   posthorn_internal_problems_total: {
     type: 'counter',

@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import type { Source } from './metrics.ts';
 
-/** Interval of the timer that measures the event loop. What it is late beyond this is the delay. */
+/** Interval of the timer that measures the event loop. The delay is the time beyond this interval. */
 const RESOLUTION_MS = 20;
 const STATS = { p50: 50, p99: 99, max: 100 };
 

@@ -14,8 +14,8 @@ import { complaintsOfExits, describeStuck, tell } from '../story.ts';
 import { Postgres, System } from '../system.ts';
 import { until } from '../until.ts';
 import { type Complaint, type Facts, lost } from '../verdict.ts';
+import { FaultScheduler } from './fault-scheduler.ts';
 import { compare, readEvents, readOrders, toAccepted } from './orders.ts';
-import { Trouble } from './trouble.ts';
 import { typeOf, type WayName, wayNames } from './ways.ts';
 import { World } from './world.ts';
 
@@ -93,10 +93,10 @@ async function run(
   const flapping = new Flapping(receivers, new Random(options.seed + 1), names, faults);
   flapping.start();
   const began = Date.now();
-  const trouble = new Trouble(world, random, faults, complaints);
+  const scheduler = new FaultScheduler(world, random, faults, complaints);
   let rounds = 0;
   do {
-    await trouble.round(options.restMs, options.faultsPerRound);
+    await scheduler.round(options.restMs, options.faultsPerRound);
     rounds += 1;
     const minutes = ((Date.now() - began) / 60_000).toFixed(1);
     options.progress?.(`${minutes} min, ${rounds} rounds, ${faults.filter(isInflicted).length} faults`);

@@ -18,7 +18,7 @@ export class ShopProcess extends Child {
   }
 
   protected override isReady(): boolean {
-    return this.said !== '';
+    return this.firstOutput !== '';
   }
 }
 
@@ -40,7 +40,7 @@ export class RelayProcess extends Child {
   }
 
   protected override isReady(): boolean {
-    return this.said.includes('Relaying from');
+    return this.firstOutput.includes('Relaying from');
   }
 }
 

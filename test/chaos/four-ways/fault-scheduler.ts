@@ -10,7 +10,7 @@ import type { World } from './world.ts';
 const ROUND: readonly (keyof typeof shopFaults)[] = [...shopFaultKinds, 'kill_shop', 'kill_relay'];
 
 /** Begins one fault after another without waiting for recovery, and tracks which processes are in use by a fault. */
-export class Trouble {
+export class FaultScheduler {
   readonly #world: World;
   readonly #random: Random;
   readonly #log: Fault[];

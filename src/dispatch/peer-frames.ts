@@ -1,5 +1,5 @@
 /**
- * The messages between the processes of one node: lengths, a head in JSON, and the payloads of the events. An event is
+ * The messages between processes: lengths, a head in JSON, and the payloads of the events. An event is
  * written once, however many deliveries it has.
  *
  *   u32 length of all that follows │ u32 length of the head │ head │ payloads
@@ -8,7 +8,7 @@ import type { EventContent } from '../domain/event.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { Commit, CommittedDelivery } from '../ports/hand-over.ts';
 
-export type SiblingMessage =
+export type PeerMessage =
   /** All shards that the sender owns and will keep. */
   | { readonly kind: 'shards'; readonly shards: readonly number[] }
   /** Deliveries that the sender has just committed, for shards of the receiver. */
@@ -69,10 +69,10 @@ export class FrameReader {
   #bytes = 0;
 
   /** Returns the messages that are complete. Throws if the bytes are not a frame. */
-  read(piece: Buffer): SiblingMessage[] {
+  read(piece: Buffer): PeerMessage[] {
     this.#pieces.push(piece);
     this.#bytes += piece.length;
-    const messages: SiblingMessage[] = [];
+    const messages: PeerMessage[] = [];
     for (;;) {
       if (this.#bytes < LENGTH_BYTES) return messages;
       const length = this.#peek(LENGTH_BYTES).readUInt32BE(0);
@@ -93,7 +93,7 @@ export class FrameReader {
   }
 }
 
-function decode(frame: Buffer): SiblingMessage {
+function decode(frame: Buffer): PeerMessage {
   const payloadsAt = LENGTH_BYTES + frame.readUInt32BE(0);
   const message = JSON.parse(frame.toString('utf8', LENGTH_BYTES, payloadsAt)) as Head;
   if ('owns' in message) return { kind: 'shards', shards: message.owns };

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { EventContent } from '../domain/event.ts';
 import type { CommittedDelivery } from '../ports/hand-over.ts';
-import { encodeCommitted, encodeShards, FrameReader, type SiblingMessage } from './sibling-frames.ts';
+import { encodeCommitted, encodeShards, FrameReader, type PeerMessage } from './peer-frames.ts';
 
 const text = fc.string({ unit: 'binary', maxLength: 20 });
 const event = fc.record({
@@ -39,9 +39,9 @@ const committed = fc
 const owns = fc
   .array(fc.integer({ min: 0, max: 255 }))
   .map((shards) => ({ kind: 'shards' as const, shards }));
-const message: fc.Arbitrary<SiblingMessage> = fc.oneof(committed, owns);
+const message: fc.Arbitrary<PeerMessage> = fc.oneof(committed, owns);
 
-const encode = (given: SiblingMessage): Buffer =>
+const encode = (given: PeerMessage): Buffer =>
   given.kind === 'shards' ? encodeShards(given.shards) : encodeCommitted(given.deliveries, given.commit);
 
 test('messages are decoded as they were encoded, in whatever pieces they arrive', () => {
@@ -81,12 +81,11 @@ test('an event with many deliveries is written once and arrives as one object', 
   const [decoded] = new FrameReader().read(bytes);
   expect(decoded).toEqual({ kind: 'committed', deliveries, commit: COMMIT });
   expect(
-    new Set((decoded as Extract<SiblingMessage, { kind: 'committed' }>).deliveries.map((one) => one.event))
-      .size,
+    new Set((decoded as Extract<PeerMessage, { kind: 'committed' }>).deliveries.map((one) => one.event)).size,
   ).toBe(1);
 });
 
-test('refuses bytes that are not a frame at once', () => {
+test('rejects bytes that are not a frame as soon as they arrive', () => {
   expect(() => new FrameReader().read(Buffer.from('GET / HTTP/1.1\r\n\r\n'))).toThrow('invalid frame of');
   expect(() => new FrameReader().read(Buffer.alloc(4))).toThrow('invalid frame of 0 bytes');
 });

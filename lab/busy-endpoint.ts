@@ -1,13 +1,15 @@
 /**
- * Measures what a breaker does to an endpoint whose requests fail at random, on virtual time with the real engine. Run it
- * with `npm run breaker-lab`. The table in docs/adr/0018-breaker-cooldown.md comes from it.
+ * One endpoint with several events per second, on virtual time with the real engine: what a breaker does while requests fail
+ * at random, and how many requests come at once when an outage ends.
  */
-import { pathToFileURL } from 'node:url';
 import type { EndpointConfig } from '../src/domain/endpoint-config.ts';
+import type { Jitter } from '../src/domain/retry.ts';
 import { type Answer, World } from '../test/simulation/world.ts';
 
-export interface Trial {
+export interface BusyTrial {
   readonly breaker: NonNullable<EndpointConfig['breaker']> | null;
+  /** Default: that of the default schedule. */
+  readonly jitter?: Jitter;
   /** The share of requests that fail, or "outage": all of them, during the first half. */
   readonly failing: number | 'outage';
   readonly eventsPerSecond: number;
@@ -15,8 +17,10 @@ export interface Trial {
   readonly seed: number;
 }
 
-export interface TrialResult {
+export interface BusyResult {
   readonly requests: number;
+  /** Requests in each second of the second half. After an outage this is the recovery. */
+  readonly recovery: readonly number[];
   /** Deliveries per second during the trial, over events per second. */
   readonly throughput: number;
   /** Seconds from acceptance to delivery. A delivery that is still waiting counts with the time that it has waited. */
@@ -31,21 +35,28 @@ export interface TrialResult {
 const STEP_MS = 100;
 const ANSWER_MS = 50;
 
-export async function runTrial({
+export async function runBusyEndpoint({
   breaker,
+  jitter,
   failing,
   eventsPerSecond,
   minutes,
   seed,
-}: Trial): Promise<TrialResult> {
+}: BusyTrial): Promise<BusyResult> {
   const world = new World(seed, { limits: { laneItems: 200, laneBudgetItems: 10_000 } });
   const lengthMs = minutes * 60_000;
   const beganAt = world.time.now();
+  const halfSecond = Math.floor(lengthMs / 2000);
   const isFailing = (): boolean =>
     failing === 'outage' ? world.time.now() - beganAt < lengthMs / 2 : world.random.chance(failing);
+  const perSecond = new Map<number, number>();
   const endpoint = world.addEndpoint(
-    { breaker },
-    (): Answer => ({ status: isFailing() ? 503 : 200, afterMs: ANSWER_MS }),
+    { breaker, ...(jitter !== undefined && { retry: { jitter } }) },
+    (now): Answer => {
+      const second = Math.floor(now / 1000);
+      perSecond.set(second, (perSecond.get(second) ?? 0) + 1);
+      return { status: isFailing() ? 503 : 200, afterMs: ANSWER_MS };
+    },
   );
   const worker = await world.addProcess();
   await world.run(2_000);
@@ -73,8 +84,10 @@ export async function runTrial({
     .map(([id, { at }]) => ((deliveredAt.get(id) ?? endedAt) - at) / 1000)
     .sort((a, b) => a - b);
   const percentile = (share: number): number => waits[Math.floor((waits.length - 1) * share)] ?? 0;
+  const recovery = Array.from({ length: halfSecond }, (_, second) => perSecond.get(halfSecond + second) ?? 0);
   return {
     requests: world.requests,
+    recovery,
     throughput: deliveredAt.size / world.accepted.size,
     p50: percentile(0.5),
     p99: percentile(0.99),
@@ -83,44 +96,3 @@ export async function runTrial({
     longestOpen: longestMs / 1000,
   };
 }
-
-/** Candidates for the defaults, as they are written in the configuration of an endpoint. */
-const CANDIDATES: Readonly<Record<string, Trial['breaker']>> = {
-  none: null,
-  'before (5, 50 %, 300 s)': { consecutive: 5, failure_rate: 0.5, cooldown_seconds: 300 },
-  '5, 50 %, 30 s': { consecutive: 5, failure_rate: 0.5, cooldown_seconds: 30 },
-  '10, 50 %, 30 s': { consecutive: 10, failure_rate: 0.5, cooldown_seconds: 30 },
-  '10, 80 %, 30 s': { consecutive: 10, failure_rate: 0.8, cooldown_seconds: 30 },
-  '20, 80 %, 30 s': { consecutive: 20, failure_rate: 0.8, cooldown_seconds: 30 },
-};
-
-async function main(): Promise<void> {
-  const minutes = Number(process.env.MINUTES ?? 120);
-  const eventsPerSecond = Number(process.env.RATE ?? 2);
-  console.log(`${minutes} virtual minutes, ${eventsPerSecond} events/s, answers after ${ANSWER_MS} ms`);
-  console.log(
-    '| failing | breaker | delivered | p50 | p99 | requests saved | opened | time open | longest |',
-  );
-  console.log('|---|---|---|---|---|---|---|---|---|');
-  for (const failing of [0.01, 0.05, 0.2, 0.5, 'outage'] as const) {
-    let without = 0;
-    for (const [name, breaker] of Object.entries(CANDIDATES)) {
-      const result = await runTrial({ breaker, failing, eventsPerSecond, minutes, seed: 1 });
-      if (breaker === null) without = result.requests;
-      const cells = [
-        typeof failing === 'number' ? `${failing * 100} %` : failing,
-        name,
-        `${(result.throughput * 100).toFixed(1)} %`,
-        `${result.p50.toFixed(2)} s`,
-        `${result.p99.toFixed(1)} s`,
-        `${((1 - result.requests / without) * 100).toFixed(1)} %`,
-        result.opened,
-        `${(result.openShare * 100).toFixed(1)} %`,
-        `${result.longestOpen.toFixed(0)} s`,
-      ];
-      console.log(`| ${cells.join(' | ')} |`);
-    }
-  }
-}
-
-if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) await main();

@@ -1,0 +1,257 @@
+/**
+ * Exports one partition: day by day, part by part, in the order of the keys. Reads without a snapshot, so that a long export does
+ * not keep VACUUM from the queue. At the end it compares the number of rows in the archive with that in the database, and writes
+ * the days again that differ: rows of an expired partition rarely change, but a late result or an expunge can change them.
+ */
+import {
+  ArchiveError,
+  type ArchiveKind,
+  dayOf,
+  endOfDay,
+  folderOf,
+  makeManifest,
+  manifestNameOf,
+  partNameOf,
+  startOfDay,
+} from '../domain/archive.ts';
+import { firstIdAt, publicId, timeOfId, type Uuid } from '../domain/ids.ts';
+import type { RowsByKind } from '../ports/archive-rows.ts';
+import type { ArchiveStore, RecordedPart, RowRange } from '../ports/archive-store.ts';
+import type { Partition } from '../ports/retention-store.ts';
+import { isStoreOutage } from '../ports/store-error.ts';
+import { formatOf } from './columns.ts';
+import type { PartWriter, WrittenFile } from './part-writer.ts';
+import type { ArchiveTarget } from './targets/target.ts';
+import { type PartStep, writePart } from './write-part.ts';
+
+export type ExportStep = PartStep | 'manifest' | 'count' | 'mark';
+
+export interface ExportOptions {
+  readonly store: ArchiveStore;
+  readonly target: ArchiveTarget;
+  /** Called before each step. Tests kill the process here. */
+  readonly onStep?: ((step: ExportStep) => void) | undefined;
+  readonly onProgress?: ((exported: { readonly rows: number; readonly bytes: number }) => void) | undefined;
+  readonly now: () => number;
+}
+
+const ROWS_PER_READ = 5_000;
+const BYTES_PER_READ = 8 * 1024 * 1024;
+/** How often days that changed during the export are written again. */
+const MAX_ROUNDS = 3;
+
+/** Resolves when every row of the partition is in the archive, verified. Throws `ArchiveError` if that cannot be. */
+export async function exportPartition(partition: Partition, options: ExportOptions): Promise<number> {
+  return new PartitionExport(partition, options).run();
+}
+
+class PartitionExport {
+  readonly #partition: Partition;
+  readonly #options: ExportOptions;
+  readonly #from: Uuid;
+  readonly #to: Uuid;
+  #task: Uuid | null = null;
+  #total = 0;
+  #done = 0;
+
+  constructor(partition: Partition, options: ExportOptions) {
+    this.#partition = partition;
+    this.#options = options;
+    this.#from = firstIdAt(partition.fromMs);
+    this.#to = firstIdAt(partition.toMs);
+  }
+
+  async run(): Promise<number> {
+    const { store } = this.#options;
+    const { table } = this.#partition;
+    this.#total = await store.countRows(table, this.#from, this.#to);
+    this.#task = await store.openTask(this.#partition, this.#total);
+    try {
+      const rows = await this.#exportAll();
+      this.#step('mark');
+      await store.markVerified(this.#partition.name, rows);
+      await store.closeTask(this.#task, null);
+      return rows;
+    } catch (error) {
+      if (error instanceof ArchiveError) await store.closeTask(this.#task, error.message);
+      throw error;
+    }
+  }
+
+  async #exportAll(): Promise<number> {
+    const { store } = this.#options;
+    const { name } = this.#partition;
+    for (let round = 1; ; round += 1) {
+      await this.#exportDays();
+      this.#step('count');
+      const changed = await this.#findChangedDays();
+      if (changed.length === 0) break;
+      if (round === MAX_ROUNDS)
+        throw new ArchiveError(
+          `The rows of ${name} keep changing (${changed.join(', ')}), so its archive cannot be verified. Posthorn tries again.`,
+        );
+      await store.forgetParts(name, changed);
+    }
+    const parts = await store.listParts({ partition: name });
+    return parts.reduce((sum, { rows }) => sum + rows, 0);
+  }
+
+  async #exportDays(): Promise<void> {
+    const { store } = this.#options;
+    const { table, name } = this.#partition;
+    this.#done = 0;
+    for (let from: Uuid = this.#from; ; ) {
+      const first = await store.findFirstKey(table, from, this.#to);
+      if (first === null) return;
+      const day = dayOf(timeOfId(first));
+      await this.#exportDay(day);
+      const parts = await store.listParts({ kind: table, day });
+      this.#done += sumRows(parts.filter(({ partition }) => partition === name));
+      from = firstIdAt(endOfDay(day));
+    }
+  }
+
+  async #exportDay(day: string): Promise<void> {
+    const { store, target } = this.#options;
+    const { table, name, fromMs, toMs } = this.#partition;
+    const ofDay = await store.listParts({ kind: table, day });
+    const recorded = ofDay.filter(({ partition }) => partition === name);
+    const to = firstIdAt(Math.min(endOfDay(day), toMs));
+    let from = firstIdAt(Math.max(startOfDay(day), fromMs));
+    let last = recorded.at(-1)?.maxId ?? null;
+    let done = this.#done + sumRows(recorded);
+    for (let part = (ofDay.at(-1)?.part ?? -1) + 1; ; part += 1) {
+      // Parts end with the last row of a key.
+      if (last !== null) from = afterKey(last);
+      if ((await store.findFirstKey(table, from, to)) === null) break;
+      const startedAt = this.#options.now();
+      const range = { from, to, after: null };
+      const written = await writePart(
+        target,
+        { kind: table, day, part, fill: (writer) => this.#fill(writer, range, done) },
+        (step) => this.#step(step),
+      );
+      await store.recordPart({ ...this.#recordOf(day, part, written) }, startedAt);
+      last = written.maxId;
+      done += written.rows;
+      this.#options.onProgress?.({ rows: written.rows, bytes: written.bytes });
+    }
+    await this.#writeManifest(day);
+  }
+
+  async #fill<K extends ArchiveKind>(
+    writer: PartWriter<K>,
+    range: RowRange,
+    doneBefore: number,
+  ): Promise<void> {
+    const { store } = this.#options;
+    const kind = this.#partition.table as K;
+    const { keyOf } = formatOf(kind);
+    let { after } = range;
+    let maxRows = ROWS_PER_READ;
+    for (;;) {
+      let rows: readonly RowsByKind[K][];
+      try {
+        rows = await store.readRows(kind, { ...range, after }, maxRows, BYTES_PER_READ);
+      } catch (error) {
+        if (isStoreOutage(error)) throw error;
+        if (maxRows > 1) {
+          // One by one, to find the row that cannot be read.
+          maxRows = 1;
+          continue;
+        }
+        throw new ArchiveError(
+          `A row of ${this.#partition.name} cannot be read: ${describeAfter(kind, after?.key ?? null)}. ${(error as Error).message}`,
+          { cause: error },
+        );
+      }
+      for (const row of rows) {
+        if (writer.isFull && keyOf(row) !== writer.lastKey) return;
+        addRow(kind, writer, row);
+      }
+      const end = rows.at(-1);
+      if (end === undefined) return;
+      after = { key: keyOf(end), id: (end as { readonly id: Uuid }).id };
+      await store.reportProgress(this.#task!, { done: doneBefore + writer.rows, total: this.#total });
+    }
+  }
+
+  #recordOf(day: string, part: number, written: WrittenFile): RecordedPart {
+    const { name, table } = this.#partition;
+    return { ...written, kind: table, day, part, partition: name, archive: this.#options.target.url };
+  }
+
+  async #writeManifest(day: string): Promise<void> {
+    this.#step('manifest');
+    await writeManifest(this.#options, this.#partition.table, day);
+  }
+
+  /** Days whose rows in the database are not those in the archive. */
+  async #findChangedDays(): Promise<string[]> {
+    const { store } = this.#options;
+    const { table, name, fromMs, toMs } = this.#partition;
+    const archived = new Map<string, number>();
+    for (const { day, rows } of await store.listParts({ partition: name }))
+      archived.set(day, (archived.get(day) ?? 0) + rows);
+    const total = await store.countRows(table, this.#from, this.#to);
+    if (total === [...archived.values()].reduce((sum, rows) => sum + rows, 0)) return [];
+    const changed: string[] = [];
+    for (let ms = fromMs; ms < toMs; ms = endOfDay(dayOf(ms))) {
+      const day = dayOf(ms);
+      const to = firstIdAt(Math.min(endOfDay(day), toMs));
+      if ((await store.countRows(table, firstIdAt(ms), to)) !== (archived.get(day) ?? 0)) changed.push(day);
+    }
+    return changed;
+  }
+
+  #step(step: ExportStep): void {
+    this.#options.onStep?.(step);
+  }
+}
+
+/** Writes the manifest of a day from what the store records, and reads it back. */
+export async function writeManifest(
+  { store, target }: Pick<ExportOptions, 'store' | 'target'>,
+  kind: ArchiveKind,
+  day: string,
+): Promise<void> {
+  const { keyPrefix } = formatOf(kind);
+  const show = (id: Uuid | null): string | null => (id === null ? null : publicId(keyPrefix, id));
+  const parts = await store.listParts({ kind, day });
+  const shown = parts.map((part) => ({ ...part, minId: show(part.minId), maxId: show(part.maxId) }));
+  const text = `${JSON.stringify(makeManifest(kind, day, shown), null, 2)}\n`;
+  const name = manifestNameOf(kind, day);
+  await target.putText(name, text);
+  if ((await target.readText(name)) !== text)
+    throw new ArchiveError(`${name} differs from what was written.`);
+  // Of a process that was killed, or of an export that was repeated: queries over the folder would count their rows twice.
+  const folder = `${folderOf(kind, day)}/`;
+  const known = new Set(parts.map((part) => partNameOf(part)));
+  for (const found of await target.list(folder))
+    if (found.endsWith('.parquet') && !known.has(found)) await target.remove(found);
+}
+
+function addRow<K extends ArchiveKind>(kind: K, writer: PartWriter<K>, row: RowsByKind[K]): void {
+  try {
+    writer.add(row);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== undefined) throw error;
+    const { keyOf, keyPrefix } = formatOf(kind);
+    throw new ArchiveError(
+      `The row ${publicId(keyPrefix, keyOf(row))}, or one shortly before it, cannot be written to Parquet: ${(error as Error).message}`,
+      { cause: error },
+    );
+  }
+}
+
+const sumRows = (parts: readonly RecordedPart[]): number => parts.reduce((sum, { rows }) => sum + rows, 0);
+
+/** The smallest id after this one. */
+function afterKey(id: Uuid): Uuid {
+  const next = (BigInt(`0x${id.replaceAll('-', '')}`) + 1n).toString(16).padStart(32, '0');
+  return `${next.slice(0, 8)}-${next.slice(8, 12)}-${next.slice(12, 16)}-${next.slice(16, 20)}-${next.slice(20)}`;
+}
+
+function describeAfter(kind: ArchiveKind, key: Uuid | null): string {
+  return key === null ? 'the first one' : `the one after ${publicId(formatOf(kind).keyPrefix, key)}`;
+}

@@ -1,0 +1,123 @@
+/**
+ * One run of the archive process: restores that somebody waits for, then files that must be rewritten, then partitions that
+ * retention wants to drop. It runs outside of the servers, so that reading, compressing and hashing do not delay events.
+ */
+import { ArchiveError } from '../domain/archive.ts';
+import type { Uuid } from '../domain/ids.ts';
+import type { ArchiveStore, StalePart } from '../ports/archive-store.ts';
+import type { Partition } from '../ports/retention-store.ts';
+import { type ExportStep, exportPartition } from './export-partition.ts';
+import { runRestore } from './restore.ts';
+import { rewriteStaleParts } from './rewrite-parts.ts';
+import { openTarget } from './targets/open-target.ts';
+import type { ArchiveTarget } from './targets/target.ts';
+
+export interface ArchiveRunOptions {
+  readonly store: ArchiveStore;
+  /** POSTHORN_ARCHIVE_URL. */
+  readonly url: string;
+  readonly pathStyle?: boolean | null;
+  readonly runner: Uuid;
+  readonly now: () => number;
+  /** Takes over restores whose process was silent for this long. */
+  readonly silentMs: number;
+  readonly restoreKeepMs: number;
+  /** Called before each step of an export. Tests kill the process here. */
+  readonly onStep?: ((step: ExportStep) => void) | undefined;
+  readonly onExported: (exported: {
+    readonly partition: string;
+    readonly rows: number;
+    readonly bytes: number;
+  }) => void;
+  readonly onVerified: (verified: { readonly partition: string; readonly rows: number }) => void;
+  readonly onRewritten: (part: StalePart) => void;
+}
+
+/** The name of the file that says which deployment an archive belongs to. */
+export const OWNER_FILE = 'archive.json';
+
+/**
+ * Returns false if another process works on the archive. Throws `ArchiveError` if the archive cannot be written; the store
+ * remembers why.
+ */
+export async function runArchive(options: ArchiveRunOptions, isStopped: () => boolean): Promise<boolean> {
+  const { store } = options;
+  return store.runExclusively(async () => {
+    let failure: { readonly partition: string | null; readonly error: ArchiveError } | null = null;
+    /** What cannot be done does not keep the rest from being done. */
+    const attempt = async (partition: string | null, work: () => Promise<void>): Promise<void> => {
+      try {
+        if (!isStopped()) await work();
+      } catch (error) {
+        if (!(error instanceof ArchiveError)) throw error;
+        failure ??= { partition, error };
+      }
+    };
+    await attempt(null, async () => {
+      const target = openTarget(options.url, { pathStyle: options.pathStyle ?? null });
+      await claimArchive(store, target);
+      const restore = () => attempt(null, () => runRestores(options, target, isStopped));
+      await restore();
+      await attempt(null, () =>
+        rewriteStaleParts({ store, target, onRewritten: options.onRewritten }, isStopped),
+      );
+      for (const partition of await store.listRequested()) {
+        await attempt(partition.name, () => exportOne(partition, options, target));
+        // Somebody may wait for a restore since.
+        await restore();
+      }
+    });
+    await reportFailure(store, failure);
+  });
+}
+
+async function reportFailure(
+  store: ArchiveStore,
+  failure: { readonly partition: string | null; readonly error: ArchiveError } | null,
+): Promise<void> {
+  await store.setFailure(failure && { partition: failure.partition, message: failure.error.message });
+  if (failure !== null) throw failure.error;
+}
+
+async function exportOne(
+  partition: Partition,
+  options: ArchiveRunOptions,
+  target: ArchiveTarget,
+): Promise<void> {
+  const { store, now } = options;
+  const { name } = partition;
+  const rows = await exportPartition(partition, {
+    store,
+    target,
+    now,
+    onStep: options.onStep,
+    onProgress: (exported) => options.onExported({ partition: name, ...exported }),
+  });
+  options.onVerified({ partition: name, rows });
+}
+
+async function runRestores(
+  { store, runner, silentMs, restoreKeepMs }: ArchiveRunOptions,
+  target: ArchiveTarget,
+  isStopped: () => boolean,
+): Promise<void> {
+  while (!isStopped()) {
+    const task = await store.claimRestore(runner, silentMs);
+    if (task === null) return;
+    await runRestore(task, { store, target, keepMs: restoreKeepMs });
+  }
+}
+
+/** Two deployments would overwrite each other's files: the first one owns the archive. */
+async function claimArchive(store: ArchiveStore, target: ArchiveTarget): Promise<void> {
+  const id = await store.readDeploymentId();
+  const text = await target.readText(OWNER_FILE);
+  if (text === null) {
+    await target.putText(OWNER_FILE, `${JSON.stringify({ deployment_id: id })}\n`);
+    return;
+  }
+  if (!text.includes(id))
+    throw new ArchiveError(
+      `The archive ${target.url} belongs to another deployment. Set POSTHORN_ARCHIVE_URL to a directory or prefix of its own.`,
+    );
+}

@@ -1,0 +1,125 @@
+/** An archive in a directory. */
+import { randomUUID } from 'node:crypto';
+import { mkdir, open, readdir, readFile, rename, rm, stat, unlink, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { ArchiveError } from '../../domain/archive.ts';
+import type { ArchiveTarget } from './target.ts';
+
+/** Unfinished files. They lie in the archive itself, because a rename works within a file system only. */
+const SPOOL = '.unfinished';
+
+export class FileTarget implements ArchiveTarget {
+  readonly url: string;
+  readonly #root: string;
+
+  constructor(url: string, root: string) {
+    this.url = url;
+    this.#root = root;
+  }
+
+  async spoolPath(): Promise<string> {
+    await this.#checkRoot();
+    return this.#try('write to', async () => {
+      const folder = path.join(this.#root, SPOOL);
+      await mkdir(folder, { recursive: true });
+      // Of a process that was killed. Only one process at a time writes.
+      for (const name of await readdir(folder)) await unlink(path.join(folder, name));
+      return path.join(folder, randomUUID());
+    });
+  }
+
+  async put(name: string, file: string): Promise<void> {
+    await this.#checkRoot();
+    await this.#try('write to', async () => {
+      const target = path.join(this.#root, name);
+      await mkdir(path.dirname(target), { recursive: true });
+      await rename(file, target);
+      await syncFolder(path.dirname(target));
+    });
+  }
+
+  async putText(name: string, text: string): Promise<void> {
+    const file = await this.spoolPath();
+    await this.#try('write to', () => writeFile(file, text, { mode: 0o600, flush: true }));
+    await this.put(name, file);
+  }
+
+  async readText(name: string): Promise<string | null> {
+    try {
+      return await readFile(path.join(this.#root, name), 'utf8');
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+      throw describe('read', this.#root, error);
+    }
+  }
+
+  async withFile<T>(name: string, read: (file: string) => Promise<T>): Promise<T> {
+    const file = path.join(this.#root, name);
+    await this.#try('read', () => stat(file));
+    return read(file);
+  }
+
+  async list(prefix: string): Promise<string[]> {
+    await this.#checkRoot();
+    const folder = path.join(this.#root, prefix);
+    try {
+      const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+      return entries
+        .filter((entry) => entry.isFile())
+        .map((entry) =>
+          path.relative(this.#root, path.join(entry.parentPath, entry.name)).replaceAll(path.sep, '/'),
+        )
+        .filter((name) => !name.startsWith(`${SPOOL}/`))
+        .sort();
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+      throw describe('read', this.#root, error);
+    }
+  }
+
+  async remove(name: string): Promise<void> {
+    await this.#try('write to', () => rm(path.join(this.#root, name), { force: true }));
+  }
+
+  /** Does not create it: if a mount is missing, the archive would be written to the disk below it. */
+  async #checkRoot(): Promise<void> {
+    const found = await stat(this.#root).catch(() => null);
+    if (found === null || !found.isDirectory())
+      throw new ArchiveError(
+        `The directory ${this.#root} of POSTHORN_ARCHIVE_URL does not exist. Create it, or mount it.`,
+      );
+  }
+
+  async #try<T>(what: string, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      throw describe(what, this.#root, error);
+    }
+  }
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  EACCES: 'this user has no permission',
+  EPERM: 'this user has no permission',
+  EROFS: 'the file system is read-only',
+  ENOSPC: 'the disk is full',
+  EDQUOT: 'the quota is used up',
+  ENOENT: 'a file or directory is missing',
+};
+
+function describe(what: string, root: string, error: unknown): Error {
+  const { code = '', message } = error as NodeJS.ErrnoException;
+  return new ArchiveError(`Posthorn cannot ${what} the archive ${root}: ${REASONS[code] ?? message}.`, {
+    cause: error,
+  });
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,42 @@
+/** `posthorn archive restore`: asks a running server, and waits until it is done. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Config } from '../../config/index.ts';
+import type { Arguments } from '../arguments.ts';
+import { callServer } from '../call-server.ts';
+import { print, printError } from '../print.ts';
+import { UsageError } from '../usage-error.ts';
+
+interface Task {
+  readonly id: string;
+  readonly state: string;
+  readonly done: number;
+  readonly error: string | null;
+}
+
+const POLL_MS = 500;
+
+export async function restoreFromArchive(config: Config, { options }: Arguments): Promise<number> {
+  const { day, event } = options;
+  if ((day === undefined) === (event === undefined))
+    throw new UsageError('Say what to restore: --day 2026-11-15, or --event evt_….');
+  const body = day === undefined ? { event_id: event } : { day };
+  let answer = await callServer(config, 'POST', '/v1/archive/restore', body);
+  for (;;) {
+    if (!answer.ok) {
+      const problem = (await answer.json().catch(() => null)) as { readonly detail?: string } | null;
+      printError(`It was not restored (${answer.status}): ${problem?.detail ?? answer.statusText}`);
+      return 1;
+    }
+    const task = (await answer.json()) as Task;
+    if (task.state === 'done') {
+      print(`Restored ${task.done} rows of ${day ?? event}. They stay for ${config.restoreDays} days.`);
+      return 0;
+    }
+    if (task.state === 'failed' || task.state === 'cancelled') {
+      printError(`It was not restored: ${task.error ?? task.state}`);
+      return 1;
+    }
+    await sleep(POLL_MS);
+    answer = await callServer(config, 'GET', `/v1/tasks/${task.id}`);
+  }
+}

@@ -1,0 +1,112 @@
+import { setPriority } from 'node:os';
+import { type Config, ConfigError, loadConfig } from '../../config/index.ts';
+import { newId } from '../../domain/ids.ts';
+import { DAY_MS } from '../../domain/retention.ts';
+import { createLog } from '../../telemetry/log.ts';
+import type { Command } from '../command.ts';
+import { UsageError } from '../usage-error.ts';
+
+export const archive: Command = {
+  name: 'archive',
+  summary: 'list, verify, restore and query archived events',
+  usage: `posthorn archive ls|verify [--kind events|deliveries|attempts] [--day 2026-11-15] [--json]
+       posthorn archive query --day 2026-11-15 | --event evt_… [--kind …] [--tenant acme] [--type order.paid]
+       posthorn archive restore --day 2026-11-15 | --event evt_…
+       posthorn archive run`,
+  about: `Works on the archive at POSTHORN_ARCHIVE_URL. docs/retention.md explains it.
+  ls       list the days with rows and bytes; with --json the manifests
+  verify   read all files and compare them with their manifests; with a difference the exit code is 1
+  query    print the rows that match, one JSON object per line. For SQL, open the files with DuckDB
+  restore  bring a day or an event back, by the server at POSTHORN_PUBLIC_URL, and wait for it
+  run      archive what has expired, now. Servers do this by themselves
+ls, verify and query need neither a server nor a database.`,
+  actions: ['ls', 'verify', 'query', 'restore', 'run'],
+  options: ['kind', 'day', 'event', 'tenant', 'type'],
+  takesJson: true,
+  async run(args) {
+    const action = args.positionals[1];
+    const hasDatabase = (args.flags['database-url'] ?? process.env.DATABASE_URL ?? '') !== '';
+    const mode = hasDatabase || action === 'run' ? 'serve' : 'dev';
+    const config = loadConfig({ mode, env: process.env, flags: args.flags });
+    if (action === 'run') return runArchiveProcess(config);
+    if (action === 'restore') return (await import('../archive/restore.ts')).restoreFromArchive(config, args);
+    const { listArchive, verifyArchive, queryArchive } = await import('../archive/inspect.ts');
+    const place = { url: urlOf(config), pathStyle: config.archivePathStyle };
+    if (action === 'ls') return listArchive(place, args);
+    if (action === 'verify') return verifyArchive(place, args);
+    if (action === 'query') return queryArchive(place, args);
+    throw new UsageError(`Usage: ${archive.usage}`);
+  },
+};
+
+function urlOf({ archiveUrl }: Config): string {
+  const name = 'POSTHORN_ARCHIVE_URL';
+  if (archiveUrl === null)
+    throw new ConfigError([{ name, message: `${name} is not set: there is no archive.` }]);
+  return archiveUrl;
+}
+
+/** One for the lock, one for the work, one to spare. */
+const CONNECTIONS = 3;
+
+async function runArchiveProcess(config: Config): Promise<number> {
+  const url = urlOf(config);
+  const log = createLog(config);
+  const [{ runArchive }, { openDatabase }, { createPostgresArchiveStore }] = await Promise.all([
+    import('../../archive/index.ts'),
+    import('../../postgres/database.ts'),
+    import('../../postgres/archive-store.ts'),
+  ]);
+  if (config.databaseUrl === null)
+    throw new ConfigError([{ name: 'DATABASE_URL', message: 'DATABASE_URL is not set.' }]);
+  beNice();
+  let isStopped = false;
+  const stop = (): void => {
+    // Between two steps; if it takes too long, at once. Both are safe.
+    isStopped = true;
+    setTimeout(() => process.exit(1), 3_000).unref();
+  };
+  process.once('SIGTERM', stop).once('SIGINT', stop).once('disconnect', stop);
+  const database = openDatabase({
+    connectionString: config.databaseUrl,
+    apiConnections: CONNECTIONS,
+    dispatchConnections: 1,
+    onIdleError: () => {},
+  });
+  try {
+    await runArchive(
+      {
+        store: createPostgresArchiveStore(database),
+        url,
+        pathStyle: config.archivePathStyle,
+        runner: newId(Date.now()),
+        now: Date.now,
+        silentMs: config.taskTakeoverMs,
+        restoreKeepMs: config.restoreDays * DAY_MS,
+        onExported: (exported) => {
+          log.info(exported, 'archived a file');
+          process.send?.({ rows: exported.rows, bytes: exported.bytes });
+        },
+        onVerified: (verified) => log.info(verified, 'archived a partition'),
+        onRewritten: ({ kind, day, part }) =>
+          log.info({ kind, day, part }, 'removed expunged data from the archive'),
+      },
+      () => isStopped,
+    );
+    return 0;
+  } catch (error) {
+    log.error({ err: error }, 'the archive failed');
+    return 1;
+  } finally {
+    await database.close();
+  }
+}
+
+/** Deliveries come first. */
+function beNice(): void {
+  try {
+    setPriority(19);
+  } catch {
+    // Not on this system.
+  }
+}

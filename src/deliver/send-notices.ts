@@ -1,0 +1,17 @@
+import type { SendRequest } from '../ports/stages.ts';
+import type { Deliverer } from './deliverer.ts';
+import type { Mailer } from './mailer.ts';
+import { withoutPath } from './redacted-url.ts';
+
+/** Sends requests to endpoints and chats with the deliverer, and to e-mail addresses with the mailer. */
+export function sendAlsoNotices(
+  deliverer: Pick<Deliverer, 'send'>,
+  mailer: Pick<Mailer, 'send'>,
+): SendRequest {
+  return (request, done) => {
+    const kind = request.endpoint.notifier?.kind;
+    if (kind === undefined) deliverer.send(request, done);
+    else if (kind === 'email') mailer.send(request, done);
+    else deliverer.send(request, (outcome) => done({ ...outcome, url: withoutPath(outcome.url) }));
+  };
+}

@@ -1,0 +1,59 @@
+import type { Transporter } from 'nodemailer';
+import type { Mail, MailTransport } from './mailer.ts';
+
+const CONNECT_TIMEOUT_MS = 10_000;
+const SOCKET_TIMEOUT_MS = 30_000;
+/** Connections are closed when nothing was sent for as long as `SOCKET_TIMEOUT_MS`. */
+const MAX_CONNECTIONS = 2;
+
+/** Sends mail through the server of an `smtp://` or `smtps://` URL. The library is loaded with the first message. */
+export class SmtpTransport implements MailTransport {
+  readonly #url: string;
+  #transporter: Promise<Transporter> | null = null;
+
+  constructor(url: string) {
+    this.#url = url;
+  }
+
+  async send({ from, to, subject, text, messageId, headers }: Mail): Promise<void> {
+    this.#transporter ??= open(this.#url);
+    const transporter = await this.#transporter;
+    await transporter.sendMail({
+      from,
+      // An object, so that the address is not parsed: a comma would make it several.
+      to: { name: '', address: to },
+      subject,
+      text,
+      messageId,
+      headers: { ...headers },
+      disableFileAccess: true,
+      disableUrlAccess: true,
+    });
+  }
+
+  close(): void {
+    void this.#transporter?.then((transporter) => transporter.close()).catch(() => {});
+  }
+}
+
+/** Names of this machine: nobody can listen between Posthorn and its mail server. */
+const LOCAL = new Set(['localhost', '127.0.0.1', '[::1]']);
+
+/** A password must not travel in the clear, even if somebody hides that the server offers STARTTLS. */
+export function needsTls(url: string): boolean {
+  const { password, hostname } = new URL(url);
+  return password !== '' && !LOCAL.has(hostname);
+}
+
+async function open(url: string): Promise<Transporter> {
+  const { createTransport } = await import('nodemailer');
+  return createTransport({
+    url,
+    pool: true,
+    ...(needsTls(url) && { requireTLS: true }),
+    maxConnections: MAX_CONNECTIONS,
+    connectionTimeout: CONNECT_TIMEOUT_MS,
+    greetingTimeout: CONNECT_TIMEOUT_MS,
+    socketTimeout: SOCKET_TIMEOUT_MS,
+  } as never);
+}

@@ -1,0 +1,84 @@
+/**
+ * The owner of an e-mail address must agree before a tenant can send notices to it.
+ *
+ *   created ── confirmation sent ──▶ unconfirmed ── link opened, button pressed ──▶ confirmed
+ *                                        └── the link expires: delete the notifier and create it again
+ *
+ * The link contains a sealed token, which only the message itself contains: the stored event does not, because the tenant
+ * can read that. The token names the confirmation, so it works once. A message per address and per tenant is limited,
+ * whatever caused it (a new notifier, a retry, a replay).
+ */
+import { createHash } from 'node:crypto';
+import type { ConfirmationGate } from '../deliver/index.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { Endpoint } from '../domain/endpoint.ts';
+import type { EventContent } from '../domain/event.ts';
+import { timeOfId, type Uuid } from '../domain/ids.ts';
+import type { Pool } from '../postgres/database.ts';
+import { claimConfirmation, releaseConfirmation } from '../postgres/queries/confirmation-mails.ts';
+import type { SecretBox } from '../postgres/secret-box.ts';
+
+export interface ConfirmationDependencies {
+  readonly pool: Pool;
+  readonly clock: Clock;
+  readonly secretBox: SecretBox;
+  /** How long a link works. */
+  readonly confirmationTtlMs: number;
+  readonly publicUrl: string;
+}
+
+/** What the link of a confirmation says. */
+export interface ConfirmationToken {
+  readonly notifierId: Uuid;
+  readonly confirmation: string;
+  readonly expiresAt: number;
+}
+
+export const CONFIRM_PATH = '/notifiers/confirm';
+const PURPOSE = 'posthorn notifier confirmation';
+/** In a day. */
+export const CONFIRMATION_LIMITS = { perAddress: 3, perTenant: 20 } as const;
+
+export class Confirmations implements ConfirmationGate {
+  readonly #dependencies: ConfirmationDependencies;
+
+  constructor(dependencies: ConfirmationDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  claim({ tenant, url }: Endpoint, { id }: EventContent): Promise<boolean> {
+    const claim = { tenant, addressHash: hashOf(url), eventId: id };
+    return claimConfirmation(this.#dependencies.pool, claim, CONFIRMATION_LIMITS);
+  }
+
+  release({ url }: Endpoint, { id }: EventContent): Promise<void> {
+    return releaseConfirmation(this.#dependencies.pool, hashOf(url), id);
+  }
+
+  linkTo({ id, notifier }: Endpoint, event: EventContent): string {
+    const { secretBox, confirmationTtlMs, publicUrl } = this.#dependencies;
+    const token: ConfirmationToken = {
+      notifierId: id,
+      confirmation: notifier?.confirmation ?? '',
+      expiresAt: timeOfId(event.id) + confirmationTtlMs,
+    };
+    const { keyId, ciphertext } = secretBox.seal(JSON.stringify(token), PURPOSE);
+    return `${publicUrl}${CONFIRM_PATH}?token=${keyId}.${ciphertext.toString('base64url')}`;
+  }
+
+  /** Returns null if the text is no token of ours, or an expired one. */
+  read(text: string): ConfirmationToken | null {
+    const { secretBox, clock } = this.#dependencies;
+    const [keyId = '', ciphertext = ''] = text.split('.');
+    try {
+      const sealed = { keyId, ciphertext: Buffer.from(ciphertext, 'base64url') };
+      const token = JSON.parse(secretBox.open(sealed, PURPOSE)) as ConfirmationToken;
+      return token.expiresAt > clock.now() ? token : null;
+    } catch {
+      return null;
+    }
+  }
+}
+
+/** Addresses that differ in case reach the same person. */
+export const hashOf = (mailto: string): Buffer => createHash('sha256').update(mailto.toLowerCase()).digest();

@@ -1,0 +1,250 @@
+/**
+ * Notifiers: where notices about endpoints and deliveries go (docs/notices.md). A notifier is stored as an endpoint that the
+ * routes of endpoints do not show, so that its messages are deliveries like all others (docs/adr/0019-notifiers.md).
+ */
+import { randomUUID } from 'node:crypto';
+import { type EgressPolicy, withoutPath } from '../deliver/index.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { RetryConfig } from '../domain/endpoint-config.ts';
+import { matchesType } from '../domain/event.ts';
+import { idPrefixes, newEventId, newId, publicId, type Uuid } from '../domain/ids.ts';
+import { type Digest, type NotifierConfig, type NotifierKind, noticeTypes } from '../domain/notices.ts';
+import { operationalTypes } from '../domain/operational.ts';
+import { invalidField, Problem } from '../domain/problem.ts';
+import { readTenant } from '../ingest/index.ts';
+import { type Client, inTransaction, type Pool } from '../postgres/database.ts';
+import type { EndpointCache } from '../postgres/endpoint-cache.ts';
+import { insertOwnAuditEntry } from '../postgres/queries/audit-log.ts';
+import { maySendConfirmation } from '../postgres/queries/confirmation-mails.ts';
+import type { DeliveryView } from '../postgres/queries/deliveries.ts';
+import { addSecret, createEndpoint, type EndpointView } from '../postgres/queries/endpoints.ts';
+import {
+  confirmNotifier,
+  countNotifiers,
+  deleteNotifier,
+  findNotifier,
+  type NotifierView,
+} from '../postgres/queries/notifiers.ts';
+import { publishOperational } from '../postgres/queries/operational-events.ts';
+import type { SecretBox } from '../postgres/secret-box.ts';
+import type { Actor, Caller } from './caller.ts';
+import { CONFIRMATION_LIMITS, type Confirmations, hashOf } from './confirmations.ts';
+import { isBelow } from './endpoint-challenges.ts';
+import { checkedUrl } from './endpoint-patch.ts';
+import { type EndpointLimits, refuseTooMany } from './endpoints.ts';
+import { notFound } from './object-ids.ts';
+import { checkOperatorChange } from './operator-access.ts';
+import { generateSecret } from './signing-secrets.ts';
+import type { TestEvents } from './test-events.ts';
+
+export interface NotifierOptions {
+  readonly confirmations: Confirmations;
+  /** Whether there is a mail server. */
+  readonly hasMail: boolean;
+  /** If tenants must prove that receivers want requests: hosts of chats, which cannot answer a challenge. */
+  readonly chatHosts: readonly string[];
+  readonly requiresChallenge: boolean;
+}
+
+export interface NotifierDependencies {
+  readonly pool: Pool;
+  readonly clock: Clock;
+  readonly endpoints: EndpointCache;
+  readonly secretBox: SecretBox;
+  readonly egress: EgressPolicy;
+  readonly operatorTenant: string;
+  readonly endpointLimits: EndpointLimits;
+  readonly notifiers: NotifierOptions;
+}
+
+export interface NewNotifier {
+  readonly kind: NotifierKind;
+  readonly tenant?: string;
+  readonly operator?: boolean;
+  readonly url?: string;
+  readonly address?: string;
+  readonly events?: readonly string[];
+  readonly description?: string;
+}
+
+const MAX_PER_TENANT = 20;
+const EVERY_EVENT = ['posthorn.*'];
+/** Seconds. Old notices are of little use: after four hours they are dead letters. */
+const RETRY: RetryConfig = { schedule: [0, 30, 300, 1800, 7200], max_age_seconds: 14_400 };
+const TEST = { test: true } satisfies Partial<Digest>;
+
+export class Notifiers {
+  readonly #dependencies: NotifierDependencies;
+  readonly #testEvents: TestEvents;
+
+  constructor(dependencies: NotifierDependencies & { readonly testEvents: TestEvents }) {
+    this.#dependencies = dependencies;
+    this.#testEvents = dependencies.testEvents;
+  }
+
+  /** Creates a notifier. One of a tenant with an e-mail address gets nothing but a confirmation until it is confirmed. */
+  async create({ caller, audit }: Actor, input: NewNotifier): Promise<NotifierView> {
+    const { pool, clock, endpoints, secretBox, operatorTenant, endpointLimits } = this.#dependencies;
+    const operator = input.operator ?? false;
+    const isOperators = operator && caller.tenant === null;
+    const tenant = readTenant(input.tenant ?? (isOperators ? operatorTenant : undefined), caller.tenant);
+    checkOperatorChange(caller, { tenant, before: false, after: operator }, operatorTenant);
+    const url = this.#checkedTarget(caller, input);
+    const notifier = this.#configOf(input, operator);
+    const id = newId(clock.now());
+    const endpoint = { id, tenant, url, description: input.description ?? '', metadata: {} };
+    await inTransaction(pool, async (client) => {
+      await createEndpoint(client, {
+        ...endpoint,
+        config: { events: [noticeTypes.digest], retry: RETRY, notifier, ...(operator && { operator }) },
+        enabled: true,
+        paused: false,
+      });
+      await refuseTooMany(client, tenant, endpointLimits.perTenant);
+      if ((await countNotifiers(client, tenant)) > MAX_PER_TENANT)
+        throw invalidField('tenant', `may have at most ${MAX_PER_TENANT} notifiers: delete some`);
+      const sealed = secretBox.seal(generateSecret('standard'), id);
+      await addSecret(client, { id: newId(clock.now()), endpointId: id, sealed });
+      if (notifier.confirmation !== undefined) await this.#askForConfirmation(client, endpoint);
+      await audit.record(client, {
+        action: 'notifier.create',
+        tenant,
+        objectId: publicId(idPrefixes.notifier, id),
+        changes: [
+          { field: 'kind', after: notifier.kind },
+          { field: 'target', after: withoutPath(url) },
+          { field: 'events', after: notifier.events },
+          { field: 'operator', after: operator },
+        ],
+      });
+    });
+    await endpoints.refresh();
+    return (await findNotifier(pool, id, null))!;
+  }
+
+  /** Its history stays readable. The address is deleted with it. */
+  async delete({ caller, audit }: Actor, id: Uuid): Promise<void> {
+    const { pool, endpoints } = this.#dependencies;
+    await inTransaction(pool, async (client) => {
+      const notifier = await findNotifier(client, id, caller.tenant);
+      if (notifier === null) throw notFound('notifier', id);
+      await deleteNotifier(
+        client,
+        id,
+        notifier.config.notifier.kind === 'email' ? 'mailto:' : withoutPath(notifier.url),
+      );
+      await audit.record(client, {
+        action: 'notifier.delete',
+        tenant: notifier.tenant,
+        objectId: publicId(idPrefixes.notifier, id),
+      });
+    });
+    await endpoints.refresh();
+  }
+
+  /** Sends a test message at once, and returns its delivery. Throws `conflict` if it is disabled or its address not confirmed. */
+  async sendTest(actor: Actor, id: Uuid): Promise<DeliveryView> {
+    const notifier = await findNotifier(this.#dependencies.pool, id, actor.caller.tenant);
+    if (notifier === null) throw notFound('notifier', id);
+    if (!notifier.enabled)
+      throw new Problem('conflict', 'The notifier is disabled. Delete it, and create it again.');
+    if (notifier.config.notifier.confirmation !== undefined)
+      throw new Problem(
+        'conflict',
+        'The address is not confirmed. Its owner must open the link in the message that was sent to it.',
+      );
+    const content = { type: noticeTypes.digest, data: JSON.stringify(TEST) };
+    return this.#testEvents.sendTo(actor, notifier, content, {
+      action: 'notifier.test',
+      objectId: publicId(idPrefixes.notifier, id),
+    });
+  }
+
+  /** Whether the link is valid and unused. */
+  async isConfirmable(token: string): Promise<boolean> {
+    const read = this.#dependencies.notifiers.confirmations.read(token);
+    if (read === null) return false;
+    const notifier = await findNotifier(this.#dependencies.pool, read.notifierId, null);
+    return notifier?.config.notifier.confirmation === read.confirmation;
+  }
+
+  /** Confirms the address of a notifier. Returns false if the link is invalid, expired or was used. */
+  async confirm(token: string): Promise<boolean> {
+    const { pool, clock, endpoints, notifiers } = this.#dependencies;
+    const read = notifiers.confirmations.read(token);
+    if (read === null) return false;
+    const isConfirmed = await inTransaction(pool, async (client) => {
+      const tenant = await confirmNotifier(client, read.notifierId, read.confirmation, clock.now());
+      if (tenant === null) return false;
+      await insertOwnAuditEntry(client, {
+        action: 'notifier.confirm',
+        tenant,
+        objectId: publicId(idPrefixes.notifier, read.notifierId),
+        changes: [],
+      });
+      return true;
+    });
+    if (isConfirmed) await endpoints.refresh();
+    return isConfirmed;
+  }
+
+  #configOf({ kind, events }: NewNotifier, operator: boolean): NotifierConfig {
+    const types = Object.values(operationalTypes);
+    for (const [index, pattern] of (events ?? []).entries())
+      if (!types.some((type) => matchesType(pattern, type)))
+        throw invalidField(
+          `events[${index}]`,
+          `"${pattern}" matches no operational event: use "posthorn.*" or one of ${types.join(', ')}`,
+        );
+    const needsConfirmation = kind === 'email' && !operator;
+    return {
+      kind,
+      events: events ?? EVERY_EVENT,
+      ...(needsConfirmation && { confirmation: randomUUID() }),
+    };
+  }
+
+  /** Returns the URL that the messages go to. Throws `invalid`, `url_invalid` or `url_forbidden`. */
+  #checkedTarget(caller: Caller, { kind, url, address }: NewNotifier): string {
+    const { egress, notifiers } = this.#dependencies;
+    if (kind === 'slack') {
+      if (url === undefined) throw invalidField('url', 'is required: the URL of the webhook');
+      if (address !== undefined) throw invalidField('address', 'is for notifiers of the kind "email"');
+      const checked = checkedUrl(url, egress);
+      this.#checkChatHost(caller, checked);
+      return checked;
+    }
+    if (!notifiers.hasMail)
+      throw invalidField('kind', '"email" needs a mail server: the operator must set POSTHORN_SMTP_URL');
+    if (address === undefined) throw invalidField('address', 'is required: an e-mail address');
+    if (url !== undefined) throw invalidField('url', 'is for notifiers of the kind "slack"');
+    return `mailto:${encodeURIComponent(address).replaceAll('%40', '@')}`;
+  }
+
+  /** Only a host that agreed may get requests, if the operator requires that. */
+  #checkChatHost({ scope }: Caller, url: string): void {
+    const { requiresChallenge, chatHosts } = this.#dependencies.notifiers;
+    const host = new URL(url).hostname;
+    if (!requiresChallenge || scope === 'admin' || chatHosts.some((name) => isBelow(host, name))) return;
+    throw invalidField(
+      'url',
+      `must be on one of the hosts that the operator allows (${chatHosts.join(', ')}): ask for "${host}" in POSTHORN_NOTIFIER_HOSTS`,
+    );
+  }
+
+  async #askForConfirmation(
+    client: Client,
+    { id, tenant, url }: Pick<EndpointView, 'id' | 'tenant' | 'url'>,
+  ): Promise<void> {
+    const sender = { tenant, addressHash: hashOf(url) };
+    if (!(await maySendConfirmation(client, sender, CONFIRMATION_LIMITS)))
+      throw new Problem(
+        'rate_limited',
+        'Too many confirmations were sent to this address or by this tenant. Try again tomorrow.',
+        { retryAfterSeconds: 86_400 },
+      );
+    const eventId = newEventId(this.#dependencies.clock.now());
+    const event = { id: eventId, tenant, type: noticeTypes.confirmation, data: {}, endpointIds: [id] };
+    await publishOperational(client, [event]);
+  }
+}

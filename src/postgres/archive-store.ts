@@ -1,0 +1,76 @@
+import type { ArchiveRequests, ArchiveStore } from '../ports/archive-store.ts';
+import { ADVISORY_LOCKS } from './advisory-locks.ts';
+import { type Database, inTransaction } from './database.ts';
+import {
+  closeArchiveTask,
+  forgetParts,
+  hasArchiveWork,
+  insertPart,
+  listParts,
+  listRequested,
+  listStaleParts,
+  markVerified,
+  openArchiveTask,
+  readDeploymentId,
+  readTombstones,
+  reportArchiveProgress,
+  requestArchive,
+  setArchiveFailure,
+  updatePart,
+} from './queries/archive.ts';
+import { countArchiveRows, findFirstKey, readArchiveRows } from './queries/archive-rows.ts';
+import { beginRestore, claimRestore, endRestore, restoreRows } from './queries/restore-rows.ts';
+import { tryLock } from './queries/upkeep.ts';
+import { withStoreErrors } from './store-error.ts';
+
+export function createPostgresArchiveStore(database: Pick<Database, 'pool'>): ArchiveStore {
+  const pool = database.pool('upkeep');
+  return {
+    readDeploymentId: () => withStoreErrors(readDeploymentId(pool)),
+    runExclusively: (work) =>
+      withStoreErrors(
+        inTransaction(pool, async (client) => {
+          const isLocked = await tryLock(client, ADVISORY_LOCKS.archive);
+          if (isLocked) {
+            // Other connections do the work, and this transaction holds nothing but the advisory lock.
+            await client.query('set local idle_in_transaction_session_timeout = 0');
+            await work();
+          }
+          return isLocked;
+        }),
+      ),
+    listRequested: () => withStoreErrors(listRequested(pool)),
+    listParts: (filter) => withStoreErrors(listParts(pool, filter)),
+    findFirstKey: (kind, from, to) => withStoreErrors(findFirstKey(pool, kind, from, to)),
+    readRows: (kind, range, maxRows, maxBytes) =>
+      withStoreErrors(readArchiveRows(pool, kind, range, maxRows, maxBytes)),
+    countRows: (kind, from, to) => withStoreErrors(countArchiveRows(pool, kind, from, to)),
+    recordPart: (part, startedAt) =>
+      withStoreErrors(inTransaction(pool, (client) => insertPart(client, part, startedAt))),
+    forgetParts: (partition, days) => withStoreErrors(forgetParts(pool, partition, days)),
+    markVerified: (partition, rows) => withStoreErrors(markVerified(pool, partition, rows)),
+    openTask: (partition, total) =>
+      withStoreErrors(openArchiveTask(pool, partition, { total, nowMs: Date.now() })),
+    reportProgress: (task, progress) => withStoreErrors(reportArchiveProgress(pool, task, progress)),
+    closeTask: (task, error) => withStoreErrors(closeArchiveTask(pool, task, error)),
+    setFailure: (failure) => withStoreErrors(setArchiveFailure(pool, failure)),
+    listStaleParts: () => withStoreErrors(listStaleParts(pool)),
+    readTombstones: (part) => withStoreErrors(readTombstones(pool, part)),
+    replacePart: (part) => withStoreErrors(updatePart(pool, part)),
+    claimRestore: (runner, silentMs) => withStoreErrors(claimRestore(pool, runner, silentMs)),
+    beginRestore: (task, keepMs, total) =>
+      withStoreErrors(inTransaction(pool, (client) => beginRestore(client, task, { keepMs, total }))),
+    restoreRows: (task, kind, rows) =>
+      withStoreErrors(inTransaction(pool, (client) => restoreRows(client, task, kind, rows))),
+    endRestore: (task, error) =>
+      withStoreErrors(inTransaction(pool, (client) => endRestore(client, task, error))),
+  };
+}
+
+export function createPostgresArchiveRequests(database: Pick<Database, 'pool'>): ArchiveRequests {
+  const pool = database.pool('upkeep');
+  return {
+    request: (partition) => withStoreErrors(requestArchive(pool, partition)),
+    hasWork: () => withStoreErrors(hasArchiveWork(pool)),
+  };
+}

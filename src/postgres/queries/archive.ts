@@ -1,0 +1,280 @@
+/** What the database knows about the archive: requests, parts, failures. */
+import { ArchiveError, type ArchiveKind, dayOf } from '../../domain/archive.ts';
+import { newId, timeOfId, type Uuid } from '../../domain/ids.ts';
+import type { ArchiveProgress, RecordedPart, StalePart, Tombstones } from '../../ports/archive-store.ts';
+import type { Partition } from '../../ports/retention-store.ts';
+import type { Pool, Queryable } from '../database.ts';
+import { WHOLE_TENANT } from './expunge-tenant.ts';
+
+/** Asks for the export of a partition, unless it was asked for. Returns whether the partition is in the archive, verified. */
+export async function requestArchive(pool: Pool, { name, table, fromMs, toMs }: Partition): Promise<boolean> {
+  const { rows } = await pool.query<{ is_verified: boolean }>(
+    `insert into posthorn.archived_partitions as a (partition, parent, from_at, to_at)
+     values ($1, $2, to_timestamp($3::float8 / 1000), to_timestamp($4::float8 / 1000))
+         on conflict (partition) do update set parent = excluded.parent
+     returning a.verified_at is not null as is_verified`,
+    [name, table, fromMs, toMs],
+  );
+  return rows[0]!.is_verified;
+}
+
+const REQUESTED = `posthorn.archived_partitions a
+  join posthorn.partitions p on p.name = a.partition and p.state = 'attached' and not p.kept
+ where a.verified_at is null`;
+
+/** Whether the archive process has something to do. */
+export async function hasArchiveWork(pool: Pool): Promise<boolean> {
+  const { rows } = await pool.query<{ found: boolean }>(
+    `select exists (select from ${REQUESTED})
+         or exists (select from posthorn.archive_parts where stale_at is not null)
+         or exists (select from posthorn.tasks where kind = 'restore' and state in ('queued', 'running')) as found`,
+  );
+  return rows[0]!.found;
+}
+
+export async function listRequested(pool: Pool): Promise<Partition[]> {
+  const { rows } = await pool.query<{ name: string; table: ArchiveKind; from_ms: number; to_ms: number }>(
+    `select a.partition as name, a.parent as table, extract(epoch from a.from_at)::float8 * 1000 as from_ms,
+            extract(epoch from a.to_at)::float8 * 1000 as to_ms
+       from ${REQUESTED} order by a.from_at, a.requested_at`,
+  );
+  return rows.map(({ from_ms, to_ms, ...rest }) => ({ ...rest, fromMs: from_ms, toMs: to_ms }));
+}
+
+const PART = `p.kind, p.day::text as day, p.part, p.partition, p.archive, p.rows::float8 as rows, p.bytes::float8 as bytes, p.sha256,
+              p.rows_sha256 as "rowsSha256", p.min_id as "minId", p.max_id as "maxId", p.tenants`;
+
+export async function listParts(
+  pool: Pool,
+  filter: { readonly kind?: ArchiveKind; readonly day?: string; readonly partition?: string },
+): Promise<RecordedPart[]> {
+  const { rows } = await pool.query<RecordedPart>(
+    `select ${PART} from posthorn.archive_parts p
+      where ($1::text is null or p.kind = $1) and ($2::date is null or p.day = $2) and ($3::text is null or p.partition = $3)
+      order by p.kind, p.day, p.part`,
+    [filter.kind ?? null, filter.day ?? null, filter.partition ?? null],
+  );
+  return rows;
+}
+
+export async function listStaleParts(pool: Pool): Promise<StalePart[]> {
+  const { rows } = await pool.query<StalePart>(
+    `select ${PART}, p.stale_at::text as "staleAt" from posthorn.archive_parts p where p.stale_at is not null order by p.stale_at, p.kind, p.day, p.part`,
+  );
+  return rows;
+}
+
+/** Clocks of the server and of this process may differ. */
+const MARGIN = "interval '1 minute'";
+
+/**
+ * Records a new part. It is stale if something was expunged while the file was written: the file may contain it. The lock waits for
+ * expunges that are not committed; later ones mark the part.
+ */
+export async function insertPart(client: Queryable, part: RecordedPart, startedAt: number): Promise<void> {
+  await client.query('lock table posthorn.expunged in share mode');
+  await client.query(
+    `insert into posthorn.archive_parts (kind, day, part, partition, archive, rows, bytes, sha256, rows_sha256, min_id, max_id, tenants,
+                                         stale_at)
+     values ($1, $2::date, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::text[],
+             case when exists (select from posthorn.expunged x
+                                where x.at >= to_timestamp($13::float8 / 1000) - ${MARGIN}
+                                   or (x.kind = 'tenant' and x.applied_at is null)) then clock_timestamp() end)`,
+    [
+      part.kind,
+      part.day,
+      part.part,
+      part.partition,
+      part.archive,
+      part.rows,
+      part.bytes,
+      part.sha256,
+      part.rowsSha256,
+      part.minId,
+      part.maxId,
+      part.tenants,
+      startedAt,
+    ],
+  );
+}
+
+/** Records what a part contains after it was rewritten. It stays stale if something else was expunged meanwhile. */
+export async function updatePart(pool: Pool, part: StalePart): Promise<void> {
+  await pool.query(
+    `update posthorn.archive_parts
+        set rows = $4, bytes = $5, sha256 = $6, rows_sha256 = $7, min_id = $8, max_id = $9, tenants = $10::text[], written_at = now(),
+            stale_at = case when stale_at::text <> $11 then stale_at end
+      where kind = $1 and day = $2::date and part = $3`,
+    [
+      part.kind,
+      part.day,
+      part.part,
+      part.rows,
+      part.bytes,
+      part.sha256,
+      part.rowsSha256,
+      part.minId,
+      part.maxId,
+      part.tenants,
+      part.staleAt,
+    ],
+  );
+}
+
+export async function forgetParts(pool: Pool, partition: string, days: readonly string[]): Promise<void> {
+  await pool.query('delete from posthorn.archive_parts where partition = $1 and day = any ($2::date[])', [
+    partition,
+    days,
+  ]);
+}
+
+export async function markVerified(pool: Pool, partition: string, rows: number): Promise<void> {
+  await pool.query(
+    'update posthorn.archived_partitions set verified_at = now(), rows = $2 where partition = $1',
+    [partition, rows],
+  );
+}
+
+/** One task per partition. An export that is repeated continues its task. */
+export async function openArchiveTask(
+  pool: Pool,
+  { name, table }: Partition,
+  { total, nowMs }: { readonly total: number; readonly nowMs: number },
+): Promise<Uuid> {
+  const { rows } = await pool.query<{ id: Uuid }>(
+    `with open as (
+       update posthorn.tasks set total = $3::int, heartbeat_at = clock_timestamp(), updated_at = now()
+        where kind = 'archive' and state = 'running' and why = $1::text returning id
+     ),
+     made as (
+       insert into posthorn.tasks (id, kind, state, selection, why, total, created_by, heartbeat_at)
+       select $2, 'archive', 'running', $4::jsonb, $1, $3::int, 'retention', clock_timestamp() where not exists (select from open) returning id
+     )
+     select id from open union all select id from made`,
+    [`Archive of ${table}: ${name}`, newId(nowMs), Math.min(total, MAX_INT), JSON.stringify(WHOLE_TENANT)],
+  );
+  return rows[0]!.id;
+}
+
+const MAX_INT = 2_147_483_647;
+
+export async function reportArchiveProgress(
+  pool: Pool,
+  task: Uuid,
+  { done, total }: ArchiveProgress,
+): Promise<void> {
+  await pool.query(
+    `update posthorn.tasks set done = $2::int, total = greatest($3::int, $2::int), heartbeat_at = clock_timestamp(), updated_at = now()
+      where id = $1 and state = 'running'`,
+    [task, Math.min(done, MAX_INT), Math.min(total, MAX_INT)],
+  );
+}
+
+export async function closeArchiveTask(pool: Pool, task: Uuid, error: string | null): Promise<void> {
+  await pool.query(
+    `update posthorn.tasks
+        set state = case when $2::text is null then 'done' else 'failed' end, error = $2,
+            total = case when $2::text is null then done else total end, runner = null, finished_at = now(), updated_at = now()
+      where id = $1 and state = 'running'`,
+    [task, error],
+  );
+}
+
+export async function setArchiveFailure(
+  pool: Pool,
+  failure: { readonly partition: string | null; readonly message: string } | null,
+): Promise<void> {
+  await pool.query(
+    `update posthorn.archive_state
+        set failed_at = case when $1::text is null then null else coalesce(failed_at, now()) end, error = $1, partition = $2
+      where error is distinct from $1`,
+    [failure?.message ?? null, failure?.partition ?? null],
+  );
+}
+
+export async function readDeploymentId(pool: Pool): Promise<Uuid> {
+  const { rows } = await pool.query<{ deployment_id: Uuid }>(
+    'select deployment_id from posthorn.archive_state',
+  );
+  const row = rows[0];
+  if (row === undefined)
+    throw new ArchiveError('The table posthorn.archive_state is empty. Run `posthorn migrate`.');
+  return row.deployment_id;
+}
+
+/** What was expunged of the events and attempts between these ids. */
+export async function readTombstones(
+  client: Queryable,
+  { minId, maxId }: Pick<RecordedPart, 'minId' | 'maxId'>,
+): Promise<Tombstones> {
+  const { rows } = await client.query<{ kind: 'event' | 'tenant'; id: string; at_ms: number }>(
+    `select x.kind, x.id, extract(epoch from x.at)::float8 * 1000 as at_ms from posthorn.expunged x
+      where x.kind = 'tenant'
+         or (x.kind = 'event' and x.id >= posthorn.event_of_delivery($1::uuid)::text and x.id <= $2::uuid::text)`,
+    [minId, maxId],
+  );
+  const of = (kind: 'event' | 'tenant'): Map<string, number> =>
+    new Map(rows.filter((row) => row.kind === kind).map(({ id, at_ms }) => [id, at_ms]));
+  return { events: of('event'), tenants: of('tenant') };
+}
+
+export interface ArchivedDay {
+  /** The URL of the archive. */
+  readonly archive: string;
+  readonly day: string;
+  readonly part: number;
+}
+
+/**
+ * The file that contains the events with ids around this one. Null: none does, or none of its events belongs to the tenant. It
+ * does not say whether the event exists: only the file knows. A partition that was not dropped yet does not count.
+ */
+export async function findArchivedDay(
+  client: Queryable,
+  eventId: Uuid,
+  tenant: string | null,
+): Promise<ArchivedDay | null> {
+  const { rows } = await client.query<ArchivedDay>(
+    `select p.archive, p.day::text as day, p.part from posthorn.archive_parts p
+      where p.kind = 'events' and p.day = ($2::text)::date and p.min_id <= $1 and p.max_id >= $1
+        and ($3::text is null or p.tenants is null or $3 = any (p.tenants))
+        and not exists (select from posthorn.partitions t where t.name = p.partition and t.state = 'attached')
+      limit 1`,
+    [eventId, dayOf(timeOfId(eventId)), tenant],
+  );
+  return rows[0] ?? null;
+}
+
+/** Whether files of this day exist. */
+export async function hasArchivedDay(client: Queryable, day: string): Promise<boolean> {
+  const { rows } = await client.query<{ found: boolean }>(
+    'select exists (select from posthorn.archive_parts p where p.day = $1::date) as found',
+    [day],
+  );
+  return rows[0]!.found;
+}
+
+/** Marks an event that is only in the archive as expunged. Its files are rewritten by the next run. */
+export async function insertTombstone(client: Queryable, eventId: Uuid): Promise<void> {
+  await client.query(
+    `insert into posthorn.expunged (kind, id, applied_at) values ('event', $1, now()) on conflict (kind, id) do nothing`,
+    [eventId],
+  );
+}
+
+/** Whether a file that must be rewritten may contain this event. */
+export async function isInStalePart(client: Queryable, eventId: Uuid): Promise<boolean> {
+  const { rows } = await client.query<{ found: boolean }>(
+    `select exists (select from posthorn.archive_parts p
+                     where p.stale_at is not null and p.min_id <= posthorn.last_delivery_id($1::uuid) and p.max_id >= $1::uuid) as found`,
+    [eventId],
+  );
+  return rows[0]!.found;
+}
+
+export async function hasStaleParts(client: Queryable): Promise<boolean> {
+  const { rows } = await client.query<{ found: boolean }>(
+    'select exists (select from posthorn.archive_parts where stale_at is not null) as found',
+  );
+  return rows[0]!.found;
+}

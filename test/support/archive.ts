@@ -1,0 +1,83 @@
+/** The archive without the rest of Posthorn. */
+import { type ArchiveRunOptions, runArchive } from '../../src/archive/index.ts';
+import { newId } from '../../src/domain/ids.ts';
+import { DAY_MS } from '../../src/domain/retention.ts';
+import type { ArchiveStore } from '../../src/ports/archive-store.ts';
+import {
+  createPostgresArchiveRequests,
+  createPostgresArchiveStore,
+} from '../../src/postgres/archive-store.ts';
+import { openDatabase } from '../../src/postgres/database.ts';
+import type { DropStep } from '../../src/upkeep/drop-partitions.ts';
+import { dropPartitions, keepDays } from './retention.ts';
+
+type Database = { readonly url: string };
+
+async function withDatabase<T>(
+  { url }: Database,
+  work: (database: ReturnType<typeof openDatabase>) => Promise<T>,
+): Promise<T> {
+  const opened = openDatabase({
+    connectionString: url,
+    apiConnections: 3,
+    dispatchConnections: 1,
+    onIdleError: () => {},
+  });
+  try {
+    return await work(opened);
+  } finally {
+    await opened.close();
+  }
+}
+
+export interface RunOptions extends Partial<Omit<ArchiveRunOptions, 'store'>> {
+  readonly url: string;
+  /** Changes the store, to make it fail. */
+  readonly wrap?: (store: ArchiveStore) => ArchiveStore;
+}
+
+/** One run of the archive process, in this process. */
+export const runArchiveOnce = (database: Database, { wrap, ...options }: RunOptions): Promise<boolean> =>
+  withDatabase(database, (opened) => {
+    const store = createPostgresArchiveStore(opened);
+    return runArchive(
+      {
+        store: wrap?.(store) ?? store,
+        runner: newId(Date.now()),
+        now: Date.now,
+        silentMs: 1000,
+        restoreKeepMs: DAY_MS,
+        onExported: () => {},
+        onVerified: () => {},
+        onRewritten: () => {},
+        ...options,
+      },
+      () => false,
+    );
+  });
+
+/** One round of drops that waits for the archive. Returns what was dropped. */
+export const dropArchived = (database: Database, onStep?: (step: DropStep) => void): Promise<string[]> =>
+  withDatabase(database, (opened) => {
+    const requests = createPostgresArchiveRequests(opened);
+    return dropPartitions(database, {
+      days: keepDays(30),
+      onStep,
+      beforeDrop: (partition) => requests.request(partition),
+    });
+  });
+
+/** Drops, archives and drops again until all expired partitions are gone. */
+export async function archiveAll(
+  database: Database,
+  options: RunOptions,
+  onDropStep?: (step: DropStep) => void,
+): Promise<string[]> {
+  const dropped: string[] = [];
+  // Deliveries go first, then attempts, then events.
+  for (let round = 0; round < 4; round += 1) {
+    dropped.push(...(await dropArchived(database, onDropStep)));
+    await runArchiveOnce(database, options);
+  }
+  return dropped;
+}
