@@ -1,6 +1,8 @@
 /** A secret in a custom header whose name does not look like one: encrypted at rest, and shown only to callers who may read it. */
-import { expect, it } from 'vitest';
-import { parsePublicId } from '../../src/domain/ids.ts';
+import { expect, it, onTestFinished } from 'vitest';
+import { firstIdAt, parsePublicId } from '../../src/domain/ids.ts';
+import { openDatabase } from '../../src/postgres/database.ts';
+import { readArchiveRows } from '../../src/postgres/queries/archive-rows.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   attemptsOf,
@@ -163,6 +165,21 @@ it('headers that an earlier version stored in plain text are encrypted in the ba
   expect(receiver.requests[0]!.headers['x-sharedsecret']).toBe('hidden-2');
 });
 
+/** What the archive would store of all attempts. */
+async function readForArchive(): Promise<unknown[]> {
+  const database = openDatabase({
+    connectionString: posthorn.database.url,
+    apiConnections: 1,
+    dispatchConnections: 1,
+    onIdleError: () => {},
+  });
+  onTestFinished(() => database.close());
+  const everything = { from: firstIdAt(0), to: firstIdAt(Date.now() + 60_000), after: null };
+  const rows = await readArchiveRows(database.pool('api'), 'attempts', everything, 1000, 1e9);
+  expect(rows.length).toBeGreaterThan(0);
+  return rows;
+}
+
 it('values that an earlier version recorded with attempts are redacted in the background, once', async () => {
   const receiver = await newReceiver();
   const tenant = newTenant();
@@ -178,6 +195,7 @@ it('values that an earlier version recorded with attempts are redacted in the ba
   ]);
   // As the migration does for a database with attempts. Upkeep begins when earlier versions no longer run.
   await posthorn.database.query('insert into posthorn.attempts_redaction default values');
+  expect(JSON.stringify(await readForArchive())).not.toMatch(/hidden-[23]/);
   await posthorn.database.query("update posthorn.attempts_redaction set until = now() + interval '1 ms'");
   await eventually('the pass has ended', async () => {
     const left = await posthorn.database.query('select from posthorn.attempts_redaction');

@@ -19,7 +19,7 @@ afterAll(() => mail.close());
 
 const SETTINGS = {
   POSTHORN_OPERATIONAL_EVENTS_MS: '30ms',
-  POSTHORN_NOTICE_WINDOW_MS: '500ms',
+  POSTHORN_NOTICE_WINDOW_MS: '800ms',
   POSTHORN_DEAD_EVENT_WINDOW_MS: '10ms',
   POSTHORN_STATS_FLUSH_MS: '50ms',
   POSTHORN_STATS_CACHE_MS: '0',
@@ -73,13 +73,19 @@ describe('OBS-4: a notifier for a chat', () => {
           url: `${down.url}/${n}`,
           tenant,
           description: `<!channel> shop ${n}\n• fake: line`,
-          events: ['a.b'],
+          events: [n === 0 ? 'first' : 'others'],
           breaker: { consecutive: 1, cooldown_seconds: 60 },
         }),
       ),
     );
-    await publish(posthorn, { type: 'a.b', tenant, data: null });
-    await chat.waitFor(1);
+    await publish(posthorn, { type: 'first', tenant, data: null });
+    await eventually('the first notice waits', async () => {
+      const waiting = await posthorn.database.query('select from posthorn.notice_digests where tenant = $1', [
+        tenant,
+      ]);
+      return waiting.length > 0 || chat.requests.length > 0;
+    });
+    await publish(posthorn, { type: 'others', tenant, data: null });
     await untilDelivered(notifier);
     expect(chat.requests).toHaveLength(1);
     const [request] = chat.requests;

@@ -5,7 +5,13 @@ import { Badge } from '../ui/badge.tsx';
 import { Button } from '../ui/button.tsx';
 import { Card } from '../ui/card.tsx';
 import { ProgressBar } from '../ui/progress-bar.tsx';
-import { describeTask, describeTaskProgress, describeTaskState, hasTaskEnded } from '../ui/task-text.ts';
+import {
+  canCancelTask,
+  describeTask,
+  describeTaskProgress,
+  describeTaskState,
+  hasTaskEnded,
+} from '../ui/task-text.ts';
 import { showError } from '../ui/toasts.tsx';
 
 /** The progress of a task. Without `onClose` the card cannot be closed. */
@@ -26,7 +32,7 @@ export function TaskCard({ task, onClose }: { task: Task; onClose?: () => void }
             {describeTaskProgress(task)}
             {task.state === 'failed' && task.error !== null && ` · ${task.error}`}
           </span>
-          {!isEnded && canWrite && (
+          {!isEnded && canWrite && canCancelTask(task) && (
             <Button
               kind="small"
               onClick={() => void callApi('POST', `/v1/tasks/${task.id}/cancel`).catch(showError)}

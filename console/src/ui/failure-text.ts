@@ -29,6 +29,7 @@ const ERRORS: Record<ErrorClass, string> = {
   oauth_rejected: 'The receiver refused the access token',
   mail_failed: 'The mail server did not take it',
   mail_rejected: 'The mail server refused it',
+  conversion_failed: 'The payload could not be converted',
   proxy_failed: 'The egress proxy failed',
   internal: 'Posthorn failed to send it',
 };
@@ -50,6 +51,8 @@ const REASONS: Record<string, string> = {
   endpoint_disabled: 'the endpoint was disabled',
   endpoint_deleted: 'the endpoint was deleted',
   debounced: 'a later event replaced it',
+  retention: 'its retention ended',
+  expunged: 'its payload was deleted',
 };
 
 export const describeReason = (reason: string | null): string =>

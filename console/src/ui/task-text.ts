@@ -32,6 +32,10 @@ const VERBS: Record<string, readonly [string, string]> = {
 /** Their figures are rows, not deliveries. */
 const OF_ROWS = new Set<string>(['expunge', 'archive', 'restore']);
 
+/** The API refuses to cancel the others: a part of the work cannot be undone, or would start again. */
+export const canCancelTask = ({ kind }: Pick<Task, 'kind'>): boolean =>
+  kind !== 'expunge' && kind !== 'archive';
+
 /** "Replay 40 deliveries" */
 export function describeTask({ kind, total, done, failed, filter }: Task): string {
   const isDead = filter.status.length === 1 && filter.status[0] === 'dead';

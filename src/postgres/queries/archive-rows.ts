@@ -4,6 +4,7 @@ import { eventIdOfDelivery, type Uuid } from '../../domain/ids.ts';
 import type { AttemptRow, RowsByKind } from '../../ports/archive-rows.ts';
 import type { RowRange } from '../../ports/archive-store.ts';
 import type { Pool } from '../database.ts';
+import { readUnredactedUntil, redactedHeaders } from './redact-attempts.ts';
 
 const keyOf = (kind: ArchiveKind): string => (kind === 'attempts' ? 'delivery_id' : 'id');
 const micros = (column: string): string =>
@@ -58,12 +59,24 @@ export async function readArchiveRows<K extends ArchiveKind>(
 /** Attempts do not know their tenant. Partitions of attempts go before those of events, so the event is usually there. */
 async function addTenants(pool: Pool, rows: readonly Omit<AttemptRow, 'tenant'>[]): Promise<AttemptRow[]> {
   const eventIds = new Set(rows.map(({ delivery_id }) => eventIdOfDelivery(delivery_id)));
-  const { rows: found } = await pool.query<{ id: Uuid; tenant: string }>(
-    'select id, tenant from posthorn.events where id = any ($1::uuid[])',
-    [[...eventIds]],
-  );
-  const tenants = new Map(found.map(({ id, tenant }) => [id, tenant]));
-  return rows.map((row) => ({ ...row, tenant: tenants.get(eventIdOfDelivery(row.delivery_id)) ?? null }));
+  const { rows: found } = await pool.query<{
+    id: Uuid;
+    tenant: string;
+    headers: Record<string, string> | null;
+  }>("select id, tenant, options -> 'headers' as headers from posthorn.events where id = any ($1::uuid[])", [
+    [...eventIds],
+  ]);
+  const events = new Map(found.map((event) => [event.id, event]));
+  const unredactedUntil = await readUnredactedUntil(pool);
+  return rows.map((row) => {
+    const event = events.get(eventIdOfDelivery(row.delivery_id));
+    const { request_headers } = row;
+    const isRedacted = unredactedUntil === null || Number(row.started_at) / 1000 >= unredactedUntil;
+    const redacted = isRedacted
+      ? null
+      : redactedHeaders({ request_headers, event_headers: event?.headers ?? null });
+    return { ...row, request_headers: redacted ?? request_headers, tenant: event?.tenant ?? null };
+  });
 }
 
 export async function findFirstKey(

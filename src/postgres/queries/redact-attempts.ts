@@ -48,6 +48,12 @@ export function redactOldAttempts(pool: Pool, max: number): Promise<boolean> {
   });
 }
 
+/** Attempts that began before this time may contain values of custom headers. Null: all are redacted. */
+export async function readUnredactedUntil(pool: Pool): Promise<number | null> {
+  const { rows } = await pool.query<{ until: Date }>('select until from posthorn.attempts_redaction');
+  return rows[0]?.until.getTime() ?? null;
+}
+
 async function readAttempts(client: Client, position: Position, max: number): Promise<Row[]> {
   const { rows } = await client.query<Row>(
     `select a.delivery_id, a.id, a.started_at < $3 as is_old, a.request_headers, e.options -> 'headers' as event_headers
