@@ -239,3 +239,51 @@ describe('VER-1: payloads are checked when they are accepted', () => {
     await expectStatus(attempt({ data: 1, from_version: 'v3' }), 422);
   });
 });
+
+describe('VER-3: compatibility of versions', () => {
+  const v1 = objectOf({ id: { type: 'string' }, total: { type: 'integer' } }, ['id']);
+
+  test('a new version is compared with the one before, and may break', async () => {
+    const type = newType();
+    const first = await expectStatus(put(type, 'v1', { schema: v1 }), 201);
+    expect(first.body.compatibility).toBeNull();
+    const additive = { ...v1, properties: { ...v1.properties, currency: { type: 'string' } } };
+    const { body: second } = await expectStatus(put(type, 'v2', { schema: additive }), 201);
+    expect(second.compatibility).toMatchObject({
+      against: 'v1',
+      verdict: 'additive',
+      changes: [{ path: 'currency', kind: 'added', breaking: false }],
+    });
+    const renamed = objectOf({ id: { type: 'string' }, amount: { type: 'integer' } }, ['id']);
+    const { body: third } = await expectStatus(put(type, 'v3', { schema: renamed }), 201);
+    expect(third.compatibility).toMatchObject({ against: 'v2', verdict: 'breaking' });
+    const { body: diff } = await expectStatus(
+      posthorn.api('GET', `/v1/event-types/${type}/versions/v1/diff/v3`),
+      200,
+    );
+    expect(diff).toMatchObject({
+      verdict: 'breaking',
+      changes: [{ path: 'total', kind: 'renamed', breaking: true, message: 'was renamed to amount' }],
+      advice: [expect.stringContaining('dual write')],
+    });
+    await expectStatus(posthorn.api('GET', `/v1/event-types/${type}/versions/v1/diff/v9`), 404);
+  });
+
+  test('a version cannot be replaced by a breaking schema, unless it is a draft', async () => {
+    const type = newType();
+    await expectStatus(put(type, 'v1', { schema: v1 }), 201);
+    const broken = objectOf({ id: { type: 'integer' } }, ['id']);
+    const { body } = await expectStatus(put(type, 'v1', { schema: broken }), 409);
+    expect(body).toMatchObject({
+      code: 'conflict',
+      detail: expect.stringContaining('Make a new version instead'),
+      errors: expect.arrayContaining([
+        { path: 'id', message: 'may be integer now' },
+        { path: 'total', message: 'was removed' },
+      ]),
+    });
+    await expectStatus(put(type, 'v1', { schema: { ...v1, required: ['id', 'total'] } }), 200);
+    await expectStatus(put(type, 'v2', { schema: v1, status: 'draft' }), 201);
+    await expectStatus(put(type, 'v2', { schema: broken, status: 'draft' }), 200);
+  });
+});

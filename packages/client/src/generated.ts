@@ -177,6 +177,21 @@ export interface ClientCertificate {
   ca: string | null;
 }
 
+export interface Compatibility {
+  /** The version that was created before. */
+  against: string;
+  verdict: 'additive' | 'breaking';
+  changes: ({
+    /** Such as `lines[].sku`. Empty: the payload itself. */
+    path: string;
+    kind: 'added' | 'removed' | 'renamed' | 'type_changed' | 'type_narrowed' | 'required' | 'optional' | 'enum_narrowed' | 'enum_widened' | 'tightened' | 'loosened' | 'undecided';
+    breaking: boolean;
+    message: string;
+  })[];
+  /** How to make the breaking changes safely. */
+  advice: string[];
+}
+
 export interface Count {
   count: number;
   /** There may be more: only the newest 100,000 were examined. */
@@ -745,7 +760,26 @@ export interface EventTypeVersionSettings {
   /** Read-only. Ignored if it is sent. */
   latest?: unknown;
   /** Read-only. Ignored if it is sent. */
+  compatibility?: unknown;
+  /** Read-only. Ignored if it is sent. */
   updated_at?: unknown;
+}
+
+export interface EventTypeVersionStored {
+  event_type: string;
+  version: string;
+  description: string;
+  changelog: string;
+  schema: Record<string, unknown> | boolean | null;
+  example: unknown;
+  /** `draft`: not published yet. `active`: in use. `deprecated`: still in use, to be replaced. `retired`: no longer published. */
+  status: 'draft' | 'active' | 'deprecated' | 'retired';
+  sunset_at: Time | null;
+  /** True for the newest active version. */
+  latest: boolean;
+  created_at: Time;
+  updated_at: Time;
+  compatibility: Compatibility | null;
 }
 
 export interface EventWithData {
@@ -1462,6 +1496,19 @@ export interface TestEvent {
   data?: unknown;
 }
 
+export interface VersionDiff {
+  verdict: 'additive' | 'breaking';
+  changes: ({
+    /** Such as `lines[].sku`. Empty: the payload itself. */
+    path: string;
+    kind: 'added' | 'removed' | 'renamed' | 'type_changed' | 'type_narrowed' | 'required' | 'optional' | 'enum_narrowed' | 'enum_widened' | 'tightened' | 'loosened' | 'undecided';
+    breaking: boolean;
+    message: string;
+  })[];
+  /** How to make the breaking changes safely. */
+  advice: string[];
+}
+
 /** What happened, as a producer publishes it: accepted, stored, and sent to the endpoints that subscribe to it. */
 export class Events extends Resource {
   /** Publish an event. A 202 means that the event is stored and will be delivered. With an idempotency key it can be sent again safely: the answer is the same, with `duplicate: true`. */
@@ -1716,8 +1763,13 @@ export class EventTypes extends Resource {
   }
 
   /** Create or replace a version of an event type. Creates the event type if the catalogue does not have it. */
-  putVersion(name: string, version: string, body: EventTypeVersionSettings, options?: RequestOptions): Promise<EventTypeVersion> {
+  putVersion(name: string, version: string, body: EventTypeVersionSettings, options?: RequestOptions): Promise<EventTypeVersionStored> {
     return this.call('PUT', `/v1/event-types/${encodeURIComponent(name)}/versions/${encodeURIComponent(version)}`, { body }, options);
+  }
+
+  /** Compare the schemas of two versions, as a receiver of the first one sees it. `additive`: a receiver that was written against the first version can read every payload of the second. Fields that it does not know do not count. What cannot be decided is `breaking`. */
+  diffVersions(name: string, version: string, other: string, options?: RequestOptions): Promise<VersionDiff> {
+    return this.call('GET', `/v1/event-types/${encodeURIComponent(name)}/versions/${encodeURIComponent(version)}/diff/${encodeURIComponent(other)}`, {}, options);
   }
 
   /** List recent payloads that did not match the catalogue, newest first. A sample: each process records up to 100 per second, and they are kept for 7 days. It also lists types that the catalogue does not have. */

@@ -61,6 +61,7 @@ const NEEDED: Readonly<Record<string, NeededScopes>> = {
   listEventTypeVersions: ['catalogue:read'],
   getEventTypeVersion: ['catalogue:read'],
   putEventTypeVersion: ['catalogue:write'],
+  diffEventTypeVersions: ['catalogue:read'],
   tryEventType: ['catalogue:read'],
   // It tells something about payloads.
   listSchemaFailures: ['catalogue:read', 'events:read'],
