@@ -13,6 +13,7 @@ import { endpointSecretRoutes } from './endpoints/secret-routes.ts';
 import { endpointStatsRoutes } from './endpoints/stats-routes.ts';
 import { testEventRoutes } from './endpoints/test-routes.ts';
 import { schemaCheckRoutes } from './event-types/check-routes.ts';
+import { catalogueDocumentRoutes } from './event-types/document-routes.ts';
 import { eventTypeRoutes } from './event-types/routes.ts';
 import { eventTypeVersionRoutes } from './event-types/version-routes.ts';
 import { expungeRoutes } from './events/expunge-routes.ts';
@@ -111,6 +112,7 @@ function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
     await v1.register(eventTypeRoutes(manage.eventTypes, pool));
     await v1.register(eventTypeVersionRoutes(manage.eventTypeVersions, pool));
     await v1.register(schemaCheckRoutes(pool, limits));
+    await v1.register(catalogueDocumentRoutes(pool));
     await v1.register(auditRoutes(pool));
     await v1.register(storageRoutes(dependencies.readStorage, () => clock.now()));
     if (inboxes !== null) await v1.register(inboxRoutes(dependencies, inboxes));

@@ -1781,6 +1781,11 @@ export class EventTypes extends Resource {
   try(name: string, body: EventTypeTry, options?: RequestOptions): Promise<EventTypeTried> {
     return this.call('POST', `/v1/event-types/${encodeURIComponent(name)}/try`, { body, reads: true }, options);
   }
+
+  /** Get the catalogue as an OpenAPI document with webhooks, to give to customers. The latest version of a type has its plain name, other versions `type@version`. Drafts and retired versions are left out. */
+  getCatalogueDocument(options?: RequestOptions): Promise<Record<string, unknown>> {
+    return this.call('GET', `/v1/catalogue/openapi.json`, {}, options);
+  }
 }
 
 /** The owners of endpoints and events. */

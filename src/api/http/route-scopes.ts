@@ -62,6 +62,7 @@ const NEEDED: Readonly<Record<string, NeededScopes>> = {
   getEventTypeVersion: ['catalogue:read'],
   putEventTypeVersion: ['catalogue:write'],
   diffEventTypeVersions: ['catalogue:read'],
+  getCatalogueDocument: ['catalogue:read'],
   tryEventType: ['catalogue:read'],
   // It tells something about payloads.
   listSchemaFailures: ['catalogue:read', 'events:read'],

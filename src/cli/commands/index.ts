@@ -1,4 +1,5 @@
 import type { Command } from '../command.ts';
+import { catalogue } from './catalogue.ts';
 import { dev } from './dev.ts';
 import { doctor } from './doctor.ts';
 import { keys } from './keys.ts';
@@ -8,4 +9,13 @@ import { rotateEncryptionKey } from './rotate-encryption-key.ts';
 import { serve } from './serve.ts';
 
 /** In the order in which `posthorn help` lists them. */
-export const commands: readonly Command[] = [dev, serve, doctor, migrate, keys, relay, rotateEncryptionKey];
+export const commands: readonly Command[] = [
+  dev,
+  serve,
+  doctor,
+  migrate,
+  keys,
+  catalogue,
+  relay,
+  rotateEncryptionKey,
+];

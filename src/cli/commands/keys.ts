@@ -1,9 +1,7 @@
-import { readFile } from 'node:fs/promises';
-import path from 'node:path';
-import { type Config, ConfigError, loadConfig } from '../../config/index.ts';
 import type { Arguments } from '../arguments.ts';
 import type { Command } from '../command.ts';
 import { print, printError } from '../print.ts';
+import { ServerApi } from '../server-api.ts';
 import { UsageError } from '../usage-error.ts';
 
 /** Options of `keys create`, and the fields of the API that they set. */
@@ -16,7 +14,6 @@ const FIELDS = {
   'allowed-ips': 'allowed_ips',
 } as const;
 const LISTS = new Set<string>(['scopes', 'allowed-ips']);
-const REQUEST_TIMEOUT_MS = 30_000;
 
 export const keys: Command = {
   name: 'keys',
@@ -31,9 +28,8 @@ scopes and restrictions.`,
   takesJson: true,
   async run(args) {
     if (args.positionals[1] !== 'create') throw new UsageError(`Usage: ${keys.usage}`);
-    const mode = (args.flags['database-url'] ?? process.env.DATABASE_URL ?? '') === '' ? 'dev' : 'serve';
-    const config = loadConfig({ mode, env: process.env, flags: args.flags });
-    const answer = await createKey(config, bodyOf(args));
+    const server = await ServerApi.open(args);
+    const answer = await server.call('POST', '/v1/keys', bodyOf(args));
     if (!answer.ok) {
       printError(await describeProblem(answer));
       return 1;
@@ -52,34 +48,6 @@ function bodyOf({ options }: Arguments): Record<string, unknown> {
     body[field] = LISTS.has(option) ? value.split(',').map((item) => item.trim()) : value;
   }
   return body;
-}
-
-async function createKey(config: Config, body: object): Promise<Response> {
-  const { href } = new URL('/v1/keys', config.publicUrl);
-  const headers = {
-    authorization: `Bearer ${await findAdminKey(config)}`,
-    'content-type': 'application/json',
-  };
-  const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
-  try {
-    return await fetch(href, { method: 'POST', headers, body: JSON.stringify(body), signal });
-  } catch (error) {
-    const { message, cause } = error as Error;
-    const reason = cause instanceof Error && cause.message !== '' ? cause.message : message;
-    throw new UsageError(
-      `No Posthorn answers at ${config.publicUrl} (${reason}). Start it, or set POSTHORN_PUBLIC_URL to its address.`,
-    );
-  }
-}
-
-async function findAdminKey({ adminKey, dataDir }: Config): Promise<string> {
-  if (adminKey !== null) return adminKey;
-  try {
-    return (await readFile(path.join(dataDir, 'admin-key'), 'utf8')).trim();
-  } catch {
-    const name = 'POSTHORN_ADMIN_KEY';
-    throw new ConfigError([{ name, message: `${name} is not set, and ${dataDir} has no generated key.` }]);
-  }
 }
 
 async function describeProblem(answer: Response): Promise<string> {
