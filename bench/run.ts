@@ -19,6 +19,7 @@ import { outbox } from './scenarios/outbox.ts';
 import { relay } from './scenarios/relay.ts';
 import { simpleDesign } from './scenarios/simple-design.ts';
 import { throughput } from './scenarios/throughput.ts';
+import { validation } from './scenarios/validation.ts';
 
 const ALL: Bench[] = [
   throughput,
@@ -38,6 +39,7 @@ const ALL: Bench[] = [
   metrics,
   lists,
   guessedKeys,
+  validation,
 ];
 
 const { values } = parseArgs({
