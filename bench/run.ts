@@ -21,6 +21,7 @@ import { relay } from './scenarios/relay.ts';
 import { retention } from './scenarios/retention.ts';
 import { simpleDesign } from './scenarios/simple-design.ts';
 import { throughput } from './scenarios/throughput.ts';
+import { validation } from './scenarios/validation.ts';
 
 const ALL: Bench[] = [
   throughput,
@@ -42,6 +43,7 @@ const ALL: Bench[] = [
   metrics,
   lists,
   guessedKeys,
+  validation,
 ];
 
 const { values } = parseArgs({
