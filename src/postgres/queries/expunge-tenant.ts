@@ -172,6 +172,11 @@ const OTHER_ROWS: readonly string[] = [
     'endpoint_health',
     'endpoint_secrets',
     'operational_notes',
+    'batches',
+    'open_batches',
+    'debounce_keys',
+    'debounce_windows',
+    'debounced',
     'notice_digests',
   ].map(byEndpoint),
   `delete from posthorn.operational_state
