@@ -23,6 +23,7 @@ import { retention } from './scenarios/retention.ts';
 import { simpleDesign } from './scenarios/simple-design.ts';
 import { storm } from './scenarios/storm.ts';
 import { throughput } from './scenarios/throughput.ts';
+import { validation } from './scenarios/validation.ts';
 
 const ALL: Bench[] = [
   throughput,
@@ -46,6 +47,7 @@ const ALL: Bench[] = [
   metrics,
   lists,
   guessedKeys,
+  validation,
 ];
 
 const { values } = parseArgs({

@@ -1,5 +1,6 @@
 /** The tables of docs/lab.md, by the name of their place in the document. */
 
+import { DEFAULT_BREAKER } from '../src/domain/breaker.ts';
 import { checkedPolicies, type LabResults } from './experiments.ts';
 import { classModels, classNames } from './fault-models.ts';
 import { breakerNames } from './plan.ts';
@@ -146,7 +147,7 @@ function peerPolicies({ sample }: LabResults): string {
 
 function fullRate({ fullRate: results }: LabResults): string {
   const without = results.get('none')!;
-  return table(
+  const rows = table(
     [...SUMMARY_HEAD.slice(0, -1), 'requests saved', '… unreliable'].map((cell, column) =>
       column === 0 ? 'breaker' : cell,
     ),
@@ -160,6 +161,7 @@ function fullRate({ fullRate: results }: LabResults): string {
       ];
     }),
   );
+  return `In these runs no endpoint is disabled, so that only the breaker differs.\n\n${rows}`;
 }
 
 function busy({ busy: results }: LabResults): string {
@@ -228,7 +230,7 @@ function run({ plan, seconds, threads, sample, fullRate: full }: LabResults): st
     0,
   );
   const { sample: scale } = plan;
-  return `Seed ${scale.seed}. The sample has ${scale.perEndpointHour} deliveries per endpoint and hour for ${scale.days} virtual days. The runs took ${Math.ceil(seconds / 60)} minutes on ${threads} ${threads === 1 ? 'thread' : 'threads'} and sent ${count(deliveries)} deliveries through the engine.`;
+  return `Seed ${scale.seed}. The sample has ${scale.perEndpointHour} deliveries per endpoint and hour for ${scale.days} virtual days. The runs took ${Math.ceil(seconds / 60)} minutes on ${threads} ${threads === 1 ? 'thread' : 'threads'} and sent ${count(deliveries)} deliveries through the engine. The default breaker opens on ${DEFAULT_BREAKER.consecutive} failures in a row, or if ${percent(DEFAULT_BREAKER.failureRate, 0)} of at least ${DEFAULT_BREAKER.minRequests} requests fail.`;
 }
 
 export const tables: Readonly<Record<string, (results: LabResults) => string>> = {

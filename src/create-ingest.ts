@@ -106,6 +106,7 @@ export function createIngest(ports: IngestPorts, stages: IngestStages, config: I
   const fanOutWriter = new FanOutWriter({
     fanOuts,
     eventLookup,
+    acceptLog,
     endpoints,
     router: stages.router,
     clock,

@@ -6,6 +6,7 @@ import { DeliveryPage } from './pages/delivery.tsx';
 import { EndpointPage } from './pages/endpoint.tsx';
 import { EndpointsPage } from './pages/endpoints.tsx';
 import { EventPage } from './pages/event.tsx';
+import { EventTypePage } from './pages/event-type.tsx';
 import { EventTypesPage } from './pages/event-types.tsx';
 import { EventsPage } from './pages/events.tsx';
 import { GuidedStartPage } from './pages/guided-start.tsx';
@@ -36,6 +37,7 @@ export const routes: readonly (readonly [string, (params: Params) => ReactNode])
   ['/live', () => <LiveTailPage />],
   ['/event-types', () => <EventTypesPage />],
   ['/notices', () => <NoticesPage />],
+  ['/event-types/:name', ({ name }) => <EventTypePage name={name!} />],
   ['/tenants', () => <TenantsPage />],
   ['/keys', () => <ApiKeysPage />],
   ['/audit', () => <AuditLogPage />],

@@ -16,6 +16,7 @@ import { endpointSecretRoutes } from './endpoints/secret-routes.ts';
 import { endpointStatsRoutes } from './endpoints/stats-routes.ts';
 import { testEventRoutes } from './endpoints/test-routes.ts';
 import { schemaCheckRoutes } from './event-types/check-routes.ts';
+import { catalogueDocumentRoutes } from './event-types/document-routes.ts';
 import { pinRoutes } from './event-types/pin-routes.ts';
 import { eventTypeRoutes } from './event-types/routes.ts';
 import { eventTypeVersionRoutes } from './event-types/version-routes.ts';
@@ -120,8 +121,9 @@ function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
     await v1.register(tenantRoutes(manage, pool));
     await v1.register(eventTypeRoutes(manage.eventTypes, pool));
     await v1.register(eventTypeVersionRoutes(manage.eventTypeVersions, pool));
-    await v1.register(pinRoutes(endpoints, dependencies.versions));
+    await v1.register(pinRoutes(pool, endpoints, dependencies.versions));
     await v1.register(schemaCheckRoutes(pool, limits, dependencies.conversions));
+    await v1.register(catalogueDocumentRoutes(pool));
     await v1.register(auditRoutes(pool));
     await v1.register(storageRoutes(dependencies.readStorage, () => clock.now()));
     await v1.register(archiveRoutes(manage.archive));

@@ -22,8 +22,8 @@ export interface WrittenFile {
 }
 
 /** A row group is decoded as a whole by readers. */
-const GROUP_ROWS = 50_000;
-const GROUP_BYTES = 16 * 1024 * 1024;
+const GROUP_ROWS = 20_000;
+const GROUP_BYTES = 8 * 1024 * 1024;
 const PART_ROWS = 1_000_000;
 const PART_BYTES = 512 * 1024 * 1024;
 const MAX_TENANTS = 1_000;

@@ -19,7 +19,7 @@ import {
 } from './keywords.ts';
 import { compilePattern } from './patterns.ts';
 
-const MAX_PARTS = 1_000;
+const MAX_PARTS = 500;
 const MAX_SCHEMA_DEPTH = 64;
 
 export interface NormalizedSchema {

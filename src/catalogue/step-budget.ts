@@ -7,7 +7,7 @@ export class OverBudgetError extends Error {
 }
 
 /** Some ten milliseconds of work. */
-export const MAX_STEPS = 500_000;
+export const MAX_STEPS = 200_000;
 
 class StepBudget {
   left = 0;

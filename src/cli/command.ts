@@ -9,6 +9,8 @@ export interface Command {
   readonly about: string;
   /** Words of which one may follow the name. */
   readonly actions?: readonly string[];
+  /** A file name may follow the action. */
+  readonly takesFile?: true;
   /** Options of this command that are not settings, without dashes. Each takes a value. */
   readonly options?: readonly string[];
   /** The command supports --json. */

@@ -16,7 +16,9 @@ async function main(argv: readonly string[]): Promise<number> {
   if (name === undefined) return args.wantsHelp || argv.length === 0 ? help([]) : noCommand();
   const command = findCommand(name);
   if (args.wantsHelp) return printAndSucceed(commandHelp(command));
-  refuseExtra(command.actions?.includes(rest[0] ?? '') ? rest.slice(1) : rest);
+  const hasAction = command.actions?.includes(rest[0] ?? '') === true;
+  const allowed = (hasAction ? 1 : 0) + (hasAction && command.takesFile === true ? 1 : 0);
+  refuseExtra(rest.slice(allowed));
   if (args.wantsJson && command.takesJson !== true)
     throw new UsageError(`posthorn ${name} does not support --json.`);
   const foreign = Object.keys(args.options).find((option) => !command.options?.includes(option));

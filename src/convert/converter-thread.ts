@@ -48,8 +48,13 @@ type Done = (answer: ThreadAnswer) => void;
 
 /** The configuration may import packages. */
 const LOAD_TIMEOUT_MS = 20_000;
-/** Heap limits do not cover buffers, so the memory of a long conversion is measured this often. */
+/**
+ * How often the memory of a long conversion is measured. The limit is not left to V8: that does not cover buffers, and a
+ * single allocation beyond it (one long string) ends the whole process instead of the thread.
+ */
 const MEASURE_EVERY_MS = 20;
+/** More than the longest string and its copy. */
+const HEADROOM_MIB = 1536;
 /** A thread that holds this share of its memory between two conversions is replaced. */
 const WORN_SHARE = 0.75;
 const MIB = 1024 * 1024;
@@ -117,7 +122,7 @@ export class ConverterThread {
       stdout: true,
       stderr: true,
       resourceLimits: {
-        maxOldGenerationSizeMb: Math.max(4, Math.floor(options.memoryBytes / MIB)),
+        maxOldGenerationSizeMb: Math.floor(options.memoryBytes / MIB) + HEADROOM_MIB,
         maxYoungGenerationSizeMb: 16,
         stackSizeMb: 4,
       },

@@ -189,6 +189,8 @@ function usedBytes(): number {
   return used_heap_size + external_memory;
 }
 
+// A property added here would appear in the results of all converters.
+Object.preventExtensions(Object.prototype);
 // The thread shares the process id: a signal would end the whole process.
 process.kill = () => {
   throw new Error('process.kill is not available to converters');

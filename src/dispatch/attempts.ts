@@ -169,7 +169,7 @@ export class Attempts {
     const eventId = eventIdOfDelivery(item.delivery.id);
     // The lane may hold the payload. Its delivery has ended in the store, so the record of its end has no effect there.
     if (this.#options.payloads.isExpunged(eventId)) return this.#markDead(lane, item, 'expired');
-    if (item.event !== null) return this.#convert(lane, item, item.event);
+    if (item.event !== null) return this.#prepare(lane, item, item.event);
     const { budget, clock } = this.#options;
     // Fast endpoints give their memory back soon. A slow one keeps a request on the wire, so that it goes on.
     if (budget.isOutOfBytes && lane.inFlight > 1 && !lane.responseTimes.isKnownToBeFast(clock.now()))
@@ -179,18 +179,31 @@ export class Attempts {
       else if (event === null) this.#markDead(lane, item, 'expired');
       else {
         lane.holdPayload(item, event);
-        this.#convert(lane, item, event);
+        this.#prepare(lane, item, event);
       }
     });
   }
 
-  #convert(lane: Lane, item: LaneItem, event: EventContent): void {
+  /** A careful lane records the start first, so that a converter that ends the process is found out like any other poison. */
+  #prepare(lane: Lane, item: LaneItem, event: EventContent): void {
+    if (lane.isCareful)
+      this.#recordStartIfNeeded(lane, item, (isLate) =>
+        this.#convert(lane, item, event, (payload) =>
+          isLate() ? this.#putBack(lane, item) : this.#send(lane, item, payload),
+        ),
+      );
+    else
+      this.#convert(lane, item, event, (payload) =>
+        this.#recordStartIfNeeded(lane, item, () => this.#send(lane, item, payload)),
+      );
+  }
+
+  #convert(lane: Lane, item: LaneItem, event: EventContent, next: (payload: ReadyPayload) => void): void {
     const { converter } = this.#options;
     const { endpoint } = lane;
-    if (converter === null || !converter.concerns(endpoint))
-      return this.#prepare(lane, item, { event, headers: null });
+    if (converter === null || !converter.concerns(endpoint)) return next({ event, headers: null });
     converter.convert({ endpoint, event, delivery: item.delivery }, (result) => {
-      if (result.kind === 'ready') this.#prepare(lane, item, result);
+      if (result.kind === 'ready') next(result);
       else if (result.kind === 'busy') this.#putBack(lane, item, BUSY_BACK_OFF_MS);
       else if (result.kind === 'gone') this.#markDead(lane, item, 'expired');
       else this.#failConversion(lane, item, event, result.message);
@@ -206,13 +219,16 @@ export class Attempts {
     this.#onAnswered(lane, item, { endpoint, event }, outcome);
   }
 
-  #prepare(lane: Lane, item: LaneItem, payload: ReadyPayload): void {
+  /** `next` gets a function that says whether it is too late to send by now. */
+  #recordStartIfNeeded(lane: Lane, item: LaneItem, next: (isLate: () => boolean) => void): void {
     // `notBefore` is set: an earlier owner may have settled the delivery. Recording the start then fails.
     // A requested delivery may have been settled since the request was read.
     const mustRecord = lane.fifo || item.isProbe || item.isRequested || lane.isCareful || item.notBefore > 0;
-    if (!mustRecord) return this.#send(lane, item, payload);
+    if (!mustRecord) return next(() => false);
+    const { clock } = this.#options;
+    const requestedAt = clock.monotonic();
     this.#recordStart(lane, item, (result) => {
-      if (result === 'recorded') this.#send(lane, item, payload);
+      if (result === 'recorded') next(() => clock.monotonic() - requestedAt > MAX_RECORDING_MS);
       else if (result === 'changed') this.#drop(lane, item);
       else this.#putBack(lane, item);
     });

@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Clock, systemClock } from '../domain/clock.ts';
 import { resolveEndpoint } from '../domain/endpoint-config.ts';
-import { deliveryIdOf, type Uuid } from '../domain/ids.ts';
+import { deliveryIdOf, timeOfId, type Uuid } from '../domain/ids.ts';
 import type { FanOutSlice, FanOutStore, SliceDeliveries, SliceResult } from '../ports/fan-out-store.ts';
 import type { CommittedDelivery } from '../ports/hand-over.ts';
 import { StoreError } from '../ports/store-error.ts';
@@ -31,10 +31,17 @@ interface Options {
   /** How many endpoints of each tenant are unwritten. */
   readonly unwritten: Readonly<Record<string, number>>;
   readonly sliceRows?: number;
+  /** The store's clock. The clock of the process is days after the event. */
+  readonly storeNow?: number;
   readonly onWrite?: (slice: FanOutSlice, version: number) => SliceResult | Promise<SliceResult>;
 }
 
-function createWriter({ unwritten, sliceRows = 4, onWrite = () => 'written' }: Options) {
+function createWriter({
+  unwritten,
+  sliceRows = 4,
+  storeNow = Date.now(),
+  onWrite = () => 'written',
+}: Options) {
   const left = new Map(Object.entries(unwritten));
   const next = new Map(Object.keys(unwritten).map((tenant) => [tenant, 0]));
   const tries: string[] = [];
@@ -100,6 +107,7 @@ function createWriter({ unwritten, sliceRows = 4, onWrite = () => 'written' }: O
   const writer = new FanOutWriter({
     fanOuts,
     eventLookup: { load: async () => new Map([[EVENT, event]]) },
+    acceptLog: { now: async () => storeNow },
     endpoints,
     router: {
       routeCommitted: (deliveries, commit) => routed.push({ deliveries, isCertain: commit !== null }),
@@ -131,6 +139,18 @@ describe('the fan-out writer', () => {
     expect(routed.map(({ deliveries }) => idsOf(deliveries.map(({ delivery }) => delivery)))).toEqual(
       written.map(({ waiting }) => idsOf(waiting)),
     );
+  });
+
+  test('does not let a clock that jumped ahead delay deliveries: the store tells whether the event is old', async () => {
+    const storeNow = timeOfId(EVENT) + 1_000;
+    const young = createWriter({ unwritten: { acme: 1 }, storeNow });
+    young.writer.start();
+    await young.untilDone();
+    expect(young.written[0]!.waiting).toMatchObject([{ dueAt: null }]);
+    const old = createWriter({ unwritten: { acme: 1 }, storeNow: storeNow + 120_000 });
+    old.writer.start();
+    await old.untilDone();
+    expect(old.written[0]!.waiting).toMatchObject([{ dueAt: storeNow + 120_000 }]);
   });
 
   test('gives tenants turns and pauses after each slice', async () => {

@@ -12,7 +12,7 @@ import { DebounceKeys } from '../domain/debounce.ts';
 import type { EventContent } from '../domain/event.ts';
 import { deliveryIdOf, type Uuid } from '../domain/ids.ts';
 import type { Service } from '../domain/lifecycle.ts';
-import type { EventLookup, NewDelivery } from '../ports/accept-log.ts';
+import type { AcceptLog, EventLookup, NewDelivery } from '../ports/accept-log.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type {
   FanOutSlice,
@@ -29,6 +29,7 @@ import { debounced, firstDueAt, isLate } from './event-record.ts';
 export interface FanOutWriterOptions {
   readonly fanOuts: FanOutStore;
   readonly eventLookup: EventLookup;
+  readonly acceptLog: Pick<AcceptLog, 'now'>;
   readonly endpoints: Pick<EndpointDirectory, 'version' | 'get' | 'refresh'>;
   readonly router: DeliveryRouter;
   readonly clock: Clock;
@@ -142,7 +143,7 @@ export class FanOutWriter implements Service {
   async #write(slice: FanOutSlice, event: EventContent | null): Promise<SliceResult> {
     const { fanOuts, endpoints, clock } = this.#options;
     const commit: Commit = { sentAt: clock.now(), endpointVersion: endpoints.version };
-    const deliveries = this.#toDeliveries(slice, event, commit.sentAt);
+    const deliveries = this.#toDeliveries(slice, event, await this.#currentTime(slice.eventId));
     try {
       const result = await fanOuts.write(slice, deliveries, commit.endpointVersion);
       if (result === 'written') this.#route(deliveries, event, commit);
@@ -152,6 +153,13 @@ export class FanOutWriter implements Service {
       if (storeFailureOf(error) === 'outcome_unknown') this.#route(deliveries, event, null);
       throw error;
     }
+  }
+
+  /** The event seems old. If instead our own clock has jumped, the deliveries would be due in weeks: ask the store. */
+  async #currentTime(eventId: Uuid): Promise<number> {
+    const { clock, acceptLog } = this.#options;
+    const now = clock.now();
+    return isLate(eventId, now) ? await acceptLog.now() : now;
   }
 
   #toDeliveries(slice: FanOutSlice, event: EventContent | null, now: number): SliceDeliveries {

@@ -1,4 +1,6 @@
 /** Versions of event types: each has a schema, an example and a state. Their order is the order of their creation. */
+import { compareSchemas, type SchemaDifference } from '../catalogue/compare-schemas.ts';
+import { readSchema } from '../catalogue/read-schema.ts';
 import {
   isVersionName,
   latestVersion,
@@ -35,12 +37,23 @@ export interface ListedVersion {
   readonly isLatest: boolean;
 }
 
+/** The answer to a change. */
+export interface StoredVersion extends ListedVersion {
+  readonly created: boolean;
+  /** Compared with the version before. Null: this is the first. */
+  readonly compatibility: Compatibility | null;
+}
+
+export interface Compatibility extends SchemaDifference {
+  readonly against: string;
+}
+
 const MAX_VERSIONS = 100;
 
 /** What a GET shows beside the settings may be sent back. */
 const READ_ONLY: ReadOnlyFields = {
   asShown: ['event_type', 'version', 'created_at'],
-  ignored: ['latest', 'updated_at'],
+  ignored: ['latest', 'compatibility', 'updated_at'],
 };
 
 export class EventTypeVersions {
@@ -64,13 +77,15 @@ export class EventTypeVersions {
     name: string,
     version: string,
     input: EventTypeVersionInput,
-  ): Promise<ListedVersion & { readonly created: boolean }> {
+  ): Promise<StoredVersion> {
     const after = toSettings(name, version, input);
     const answer = await inTransaction(this.#pool, async (client) => {
       await ensureEventType(client, actor, name);
       const versions = await listEventTypeVersions(client, name);
       const before = versions.find((each) => each.version === version) ?? null;
       dropReadOnly(input, before ?? { event_type: name, version }, READ_ONLY);
+      if (before !== null) refuseBreaking(before, after);
+      const compatibility = compareWithPrevious(versions, after);
       if (before === null && versions.length >= MAX_VERSIONS)
         throw new Problem('conflict', `${name} has ${MAX_VERSIONS} versions already, which is the most.`);
       const changes = fieldChanges(
@@ -80,7 +95,12 @@ export class EventTypeVersions {
       );
       if (before !== null && changes.length === 0) {
         actor.audit.nothingChanged();
-        return { created: false, version: before, isLatest: latestVersion(versions) === before };
+        return {
+          created: false,
+          version: before,
+          isLatest: latestVersion(versions) === before,
+          compatibility,
+        };
       }
       await actor.audit.record(client, {
         action: before === null ? 'event_type.create_version' : 'event_type.update_version',
@@ -91,7 +111,7 @@ export class EventTypeVersions {
       const stored = await putEventTypeVersion(client, after);
       const all = versions.filter((each) => each !== before).concat(stored);
       const latest = latestVersion(all.toSorted((one, other) => one.ordinal - other.ordinal));
-      return { created: before === null, version: stored, isLatest: latest === stored };
+      return { created: before === null, version: stored, isLatest: latest === stored, compatibility };
     });
     await this.#onChanged();
     return answer;
@@ -115,6 +135,50 @@ export async function readVersion(
   const found = (await readVersions(queryable, name)).find((each) => each.version.version === version);
   if (found === undefined) throw new Problem('not_found', `${name} has no version ${version}.`);
   return found;
+}
+
+/** Compares the schemas of two versions. Throws `not_found` if one of them does not exist. */
+export async function diffVersions(
+  queryable: Queryable,
+  name: string,
+  from: string,
+  to: string,
+): Promise<SchemaDifference> {
+  const [before, after] = [await readVersion(queryable, name, from), await readVersion(queryable, name, to)];
+  return compare(before.version, after.version);
+}
+
+type WithSchema = Pick<EventTypeVersionSettings, 'schema'>;
+
+const compare = (before: WithSchema, after: WithSchema): SchemaDifference =>
+  compareSchemas(normalizedOf(before), normalizedOf(after));
+
+const normalizedOf = ({ schema }: WithSchema) => (schema === null ? null : readSchema(schema, 'schema'));
+
+/** With the version that was created before it. */
+function compareWithPrevious(
+  versions: readonly EventTypeVersionRecord[],
+  after: EventTypeVersionSettings,
+): Compatibility | null {
+  const at = versions.findIndex(({ version }) => version === after.version);
+  const previous = at === -1 ? versions.at(-1) : versions[at - 1];
+  return previous === undefined ? null : { against: previous.version, ...compare(previous, after) };
+}
+
+/** A version that receivers may rely on must not change under them. A draft may. */
+function refuseBreaking(before: EventTypeVersionRecord, after: EventTypeVersionSettings): void {
+  if (before.status === 'draft') return;
+  const { verdict, changes, advice } = compare(before, after);
+  if (verdict === 'additive') return;
+  const errors = changes
+    .filter(({ breaking }) => breaking)
+    .map(({ path, message }) => ({ path: path === '' ? 'schema' : path, message }));
+  const list = errors.map(({ path, message }) => `${path} ${message}`).join('; ');
+  throw new Problem(
+    'conflict',
+    `The new schema breaks receivers of ${before.event_type} ${before.version}: ${list}. Make a new version instead. ${advice.join(' ')}`,
+    { errors },
+  );
 }
 
 /** Locks the event type. Creates it first if it is new. */

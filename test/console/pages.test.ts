@@ -33,6 +33,9 @@ async function createContent(): Promise<Record<'endpoint' | 'event' | 'dead' | '
   await untilDeliveries(posthorn, dead.id, 'dead');
   await posthorn.api('POST', '/v1/keys', { scope: 'read', description: 'Dashboard' });
   await posthorn.api('POST', '/v1/notifiers', { kind: 'slack', url: receiver.url, description: '#webhooks' });
+  const schema = { type: 'object', properties: { total: { type: 'integer' } } };
+  await posthorn.api('PUT', '/v1/event-types/order.changed/versions/v1', { schema });
+  await posthorn.api('PUT', '/v1/event-types/order.changed/versions/v2', { schema: { type: 'object' } });
   await posthorn.api('PUT', '/v1/event-types/order.created', {
     description: 'An order was placed.',
     example: { order: 1 },
@@ -99,6 +102,7 @@ describe('console pages', needsBrowser(), () => {
       ['/notices', '#webhooks'],
       ['/live', 'Live tail'],
       ['/event-types', 'order.created'],
+      ['/event-types/order.changed', 'Changes since v1'],
       ['/inbox', 'Received'],
       [`/inbox/${content.inbox}`, 'Not verified'],
       ['/start', 'Create inbox endpoint'],

@@ -175,6 +175,8 @@ describe('SEC-4: every change is recorded', () => {
       'POST /v1/events/batch',
       'POST /v1/filters/try',
       'POST /v1/filters/count',
+      'POST /v1/event-types/:name/try',
+      'POST /v1/endpoints/:id/preview',
     ];
     const changing = (await allRoutes())
       .map(({ method, path }) => `${method} ${path}`)

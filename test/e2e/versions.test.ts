@@ -1,14 +1,22 @@
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { Validator } from '@seriousme/openapi-schema-validator';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
+import { temporaryDirectory } from '../support/postgres.ts';
 import {
+  ADMIN_KEY,
   createEndpoint,
   expectStatus,
+  MAIN,
   newReceiver,
   newTenant,
   startTestPosthorn,
+  TEST_SETTINGS,
   type TestPosthorn,
 } from '../support/posthorn.ts';
+import { startProcess } from '../support/processes.ts';
 
 let database: TestDatabase;
 let posthorn: TestPosthorn;
@@ -235,11 +243,114 @@ describe('VER-1: payloads are checked when they are accepted', () => {
       version: 'v2',
       errors: [],
     });
-    expect((await attempt({ data: { id: 'x' }, from_version: 'v1' })).body).toEqual({
+    expect((await attempt({ data: { id: 'x' }, from_version: 'v1' })).body).toMatchObject({
       valid: false,
       version: 'v1',
       errors: [{ path: 'data.a', message: 'is required' }],
     });
     await expectStatus(attempt({ data: 1, from_version: 'v3' }), 422);
+  });
+});
+
+describe('VER-3: compatibility of versions', () => {
+  const v1 = objectOf({ id: { type: 'string' }, total: { type: 'integer' } }, ['id']);
+
+  test('a new version is compared with the one before, and may break', async () => {
+    const type = newType();
+    const first = await expectStatus(put(type, 'v1', { schema: v1 }), 201);
+    expect(first.body.compatibility).toBeNull();
+    const additive = { ...v1, properties: { ...v1.properties, currency: { type: 'string' } } };
+    const { body: second } = await expectStatus(put(type, 'v2', { schema: additive }), 201);
+    expect(second.compatibility).toMatchObject({
+      against: 'v1',
+      verdict: 'additive',
+      changes: [{ path: 'currency', kind: 'added', breaking: false }],
+    });
+    const renamed = objectOf({ id: { type: 'string' }, amount: { type: 'integer' } }, ['id']);
+    const { body: third } = await expectStatus(put(type, 'v3', { schema: renamed }), 201);
+    expect(third.compatibility).toMatchObject({ against: 'v2', verdict: 'breaking' });
+    const { body: diff } = await expectStatus(
+      posthorn.api('GET', `/v1/event-types/${type}/versions/v1/diff/v3`),
+      200,
+    );
+    expect(diff).toMatchObject({
+      verdict: 'breaking',
+      changes: [{ path: 'total', kind: 'renamed', breaking: true, message: 'was renamed to amount' }],
+      advice: [expect.stringContaining('dual write')],
+    });
+    await expectStatus(posthorn.api('GET', `/v1/event-types/${type}/versions/v1/diff/v9`), 404);
+  });
+
+  test('a version cannot be replaced by a breaking schema, unless it is a draft', async () => {
+    const type = newType();
+    await expectStatus(put(type, 'v1', { schema: v1 }), 201);
+    const broken = objectOf({ id: { type: 'integer' } }, ['id']);
+    const { body } = await expectStatus(put(type, 'v1', { schema: broken }), 409);
+    expect(body).toMatchObject({
+      code: 'conflict',
+      detail: expect.stringContaining('Make a new version instead'),
+      errors: expect.arrayContaining([
+        { path: 'id', message: 'may be integer now' },
+        { path: 'total', message: 'was removed' },
+      ]),
+    });
+    await expectStatus(put(type, 'v1', { schema: { ...v1, required: ['id', 'total'] } }), 200);
+    await expectStatus(put(type, 'v2', { schema: v1, status: 'draft' }), 201);
+    await expectStatus(put(type, 'v2', { schema: broken, status: 'draft' }), 200);
+  });
+});
+
+describe('VER-1: the catalogue as a file', () => {
+  async function run(...args: string[]) {
+    const child = startProcess([MAIN, 'catalogue', ...args], {
+      env: { ...TEST_SETTINGS, POSTHORN_PUBLIC_URL: posthorn.url, POSTHORN_ADMIN_KEY: ADMIN_KEY },
+    });
+    return { code: await child.ended, output: child.output() };
+  }
+
+  test('can be pushed, compared, pulled, and turned into types and an OpenAPI document', async () => {
+    const folder = await temporaryDirectory('posthorn-catalogue-');
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const file = path.join(folder, 'catalogue.yaml');
+    const type = `file.${newType()}`;
+    const text = (idType: string, version = 'v1') => `event_types:
+  ${type}:
+    description: An order was placed.
+    validation: strict
+    versions:
+      ${version}:
+        schema: { type: object, required: [id], properties: { id: { type: ${idType} } } }
+`;
+    await writeFile(file, text('string'));
+    expect(await run('push', file)).toMatchObject({
+      code: 0,
+      output: expect.stringContaining(`created ${type} v1`),
+    });
+    expect((await posthorn.api('GET', `/v1/event-types/${type}`)).body.validation).toBe('strict');
+
+    await writeFile(file, text('integer'));
+    expect(await run('diff', file)).toMatchObject({
+      code: 1,
+      output: expect.stringContaining(`~ ${type} v1: breaking, refused: make a new version`),
+    });
+    expect(await run('push', file)).toMatchObject({ code: 1 });
+    await writeFile(file, text('integer', 'v2'));
+    expect(await run('diff', file)).toMatchObject({
+      code: 0,
+      output: expect.stringContaining(`+ ${type} v2`),
+    });
+    expect(await run('push', file)).toMatchObject({ code: 0 });
+
+    const pulled = path.join(folder, 'pulled.json');
+    expect(await run('pull', pulled)).toMatchObject({ code: 0 });
+    const { event_types } = JSON.parse(await readFile(pulled, 'utf8'));
+    expect(Object.keys(event_types[type].versions)).toEqual(['v1', 'v2']);
+    const types = await run('types');
+    expect(types.output).toContain(`| Envelope<"${type}", "v2", `);
+
+    const { body } = await expectStatus(posthorn.api('GET', '/v1/catalogue/openapi.json'), 200);
+    expect(Object.keys(body.webhooks)).toEqual(expect.arrayContaining([type, `${type}@v1`]));
+    expect(await new Validator().validate(body)).toMatchObject({ valid: true });
+    expect(await run('push', path.join(folder, 'missing.yaml'))).toMatchObject({ code: 2 });
   });
 });

@@ -60,6 +60,7 @@ export async function makeWorld(posthorn: Pick<TestPosthorn, 'api'>, receiverUrl
       '/v1/tenants/{id}': tenant,
       '/v1/event-types/{name}': eventType,
       '/v1/event-types/{name}/versions/{version}': 'v1',
+      '/v1/event-types/{name}/versions/{version}/diff/{other}': 'v1',
       ...(inbox !== null && { '/v1/inboxes/{token}': inbox.body.token }),
     },
   };

@@ -13,6 +13,7 @@ import {
 } from './endpoint-summaries.ts';
 import { EventTypesField } from './event-types-field.tsx';
 import { FilterMatchCount } from './filter-match-count.tsx';
+import { VersionPreview } from './version-preview.tsx';
 
 interface EndpointFieldsProps extends SectionProps {
   isNew: boolean;
@@ -198,7 +199,15 @@ function DeliveryFields(props: SectionProps) {
         hint="0 to 3. Posthorn follows 307 and 308 only."
         {...field('follow_redirects')}
       />
-      <TextField label="API version" placeholder="not pinned" {...field('api_version')} />
+      <TextField
+        label="API version"
+        placeholder="not pinned"
+        hint="A version of your event types, such as 2026-04-01. Payloads in other versions are converted."
+        {...field('api_version')}
+      />
+      {props.endpointId !== undefined && (
+        <VersionPreview endpointId={props.endpointId} apiVersion={props.draft.api_version} />
+      )}
     </>
   );
 }

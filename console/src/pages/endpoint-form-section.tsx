@@ -7,6 +7,8 @@ export interface SectionProps {
   draft: Draft;
   onChange: (changes: Partial<Draft>) => void;
   errors: readonly FieldError[];
+  /** Undefined: the endpoint is new. */
+  endpointId?: string | undefined;
 }
 
 export function Section({ title, about, children }: { title: string; about: string; children: ReactNode }) {

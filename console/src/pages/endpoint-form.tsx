@@ -65,6 +65,7 @@ export function EndpointForm({ endpoint }: { endpoint?: Endpoint }) {
           onChange={(changes) => setDraft((before) => ({ ...before, ...changes }))}
           errors={errors.fields}
           isNew={endpoint === undefined}
+          endpointId={endpoint?.id}
         />
       </fieldset>
       {canWrite && (

@@ -21,6 +21,8 @@ export function EventTypeForm({ type, onClose }: { type?: EventType; onClose: ()
       schema: parseOptionalJson(schema) as EventType['schema'],
       example: parseOptionalJson(example),
       deprecated: isDeprecated,
+      // Not in the form: a PUT would reset it.
+      validation: type?.validation ?? null,
     } satisfies EventTypeSettings);
     showToast('Saved');
     onClose();

@@ -2,6 +2,7 @@ import type { EventType } from '@posthorn/client';
 import { useState } from 'react';
 import { usePagedList } from '../api/paged-list.ts';
 import { type Permissions, usePermissions } from '../api/session.ts';
+import { Link } from '../router.tsx';
 import { Badge } from '../ui/badge.tsx';
 import { Button } from '../ui/button.tsx';
 import { Card } from '../ui/card.tsx';
@@ -73,7 +74,14 @@ const buildColumns = (
   {
     name: 'Type',
     render: ({ name, description }) => (
-      <TwoLineCell first={<span className="mono">{name}</span>} second={description} />
+      <TwoLineCell
+        first={
+          <Link className="mono" to={`/event-types/${encodeURIComponent(name)}`}>
+            {name}
+          </Link>
+        }
+        second={description}
+      />
     ),
   },
   { name: 'State', width: 130, hideOnPhone: true, render: (type) => <StateBadge type={type} /> },

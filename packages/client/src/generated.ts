@@ -202,6 +202,21 @@ export interface ClientCertificate {
   ca: string | null;
 }
 
+export interface Compatibility {
+  /** The version that was created before. */
+  against: string;
+  verdict: 'additive' | 'breaking';
+  changes: ({
+    /** Such as `lines[].sku`. Empty: the payload itself. */
+    path: string;
+    kind: 'added' | 'removed' | 'renamed' | 'type_changed' | 'type_narrowed' | 'required' | 'optional' | 'enum_narrowed' | 'enum_widened' | 'tightened' | 'loosened' | 'undecided';
+    breaking: boolean;
+    message: string;
+  })[];
+  /** How to make the breaking changes safely. */
+  advice: string[];
+}
+
 /** Of an endpoint with `api_version`: how the payload came about. Null: it was sent as it was published, in the version that the endpoint pins. */
 export type Conversion = Converted | AsPublished;
 
@@ -816,7 +831,26 @@ export interface EventTypeVersionSettings {
   /** Read-only. Ignored if it is sent. */
   latest?: unknown;
   /** Read-only. Ignored if it is sent. */
+  compatibility?: unknown;
+  /** Read-only. Ignored if it is sent. */
   updated_at?: unknown;
+}
+
+export interface EventTypeVersionStored {
+  event_type: string;
+  version: string;
+  description: string;
+  changelog: string;
+  schema: Record<string, unknown> | boolean | null;
+  example: unknown;
+  /** `draft`: not published yet. `active`: in use. `deprecated`: still in use, to be replaced. `retired`: no longer published. */
+  status: 'draft' | 'active' | 'deprecated' | 'retired';
+  sunset_at: Time | null;
+  /** True for the newest active version. */
+  latest: boolean;
+  created_at: Time;
+  updated_at: Time;
+  compatibility: Compatibility | null;
 }
 
 export interface EventWithData {
@@ -1627,6 +1661,19 @@ export interface TestEvent {
   data?: unknown;
 }
 
+export interface VersionDiff {
+  verdict: 'additive' | 'breaking';
+  changes: ({
+    /** Such as `lines[].sku`. Empty: the payload itself. */
+    path: string;
+    kind: 'added' | 'removed' | 'renamed' | 'type_changed' | 'type_narrowed' | 'required' | 'optional' | 'enum_narrowed' | 'enum_widened' | 'tightened' | 'loosened' | 'undecided';
+    breaking: boolean;
+    message: string;
+  })[];
+  /** How to make the breaking changes safely. */
+  advice: string[];
+}
+
 export interface VersionPreview {
   event_id: string;
   event_type: string;
@@ -1904,8 +1951,13 @@ export class EventTypes extends Resource {
   }
 
   /** Create or replace a version of an event type. Creates the event type if the catalogue does not have it. */
-  putVersion(name: string, version: string, body: EventTypeVersionSettings, options?: RequestOptions): Promise<EventTypeVersion> {
+  putVersion(name: string, version: string, body: EventTypeVersionSettings, options?: RequestOptions): Promise<EventTypeVersionStored> {
     return this.call('PUT', `/v1/event-types/${encodeURIComponent(name)}/versions/${encodeURIComponent(version)}`, { body }, options);
+  }
+
+  /** Compare the schemas of two versions, as a receiver of the first one sees it. `additive`: a receiver that was written against the first version can read every payload of the second. Fields that it does not know do not count. What cannot be decided is `breaking`. */
+  diffVersions(name: string, version: string, other: string, options?: RequestOptions): Promise<VersionDiff> {
+    return this.call('GET', `/v1/event-types/${encodeURIComponent(name)}/versions/${encodeURIComponent(version)}/diff/${encodeURIComponent(other)}`, {}, options);
   }
 
   /** List endpoints that pin a version of an event type. Endpoints with `api_version` that subscribe to the type, newest first. */
@@ -1921,6 +1973,11 @@ export class EventTypes extends Resource {
   /** Check a payload that is neither stored nor sent. */
   try(name: string, body: EventTypeTry, options?: RequestOptions): Promise<EventTypeTried> {
     return this.call('POST', `/v1/event-types/${encodeURIComponent(name)}/try`, { body, reads: true }, options);
+  }
+
+  /** Get the catalogue as an OpenAPI document with webhooks, to give to customers. The latest version of a type has its plain name, other versions `type@version`. Drafts and retired versions are left out. */
+  getCatalogueDocument(options?: RequestOptions): Promise<Record<string, unknown>> {
+    return this.call('GET', `/v1/catalogue/openapi.json`, {}, options);
   }
 }
 

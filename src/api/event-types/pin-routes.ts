@@ -7,8 +7,11 @@ import { versionStatuses } from '../../domain/event-type-version.ts';
 import { idPrefixes, publicId } from '../../domain/ids.ts';
 import { resolvePin } from '../../domain/version-pins.ts';
 import { visibleTenant } from '../../manage/caller.ts';
+import { eventTypeNotFound } from '../../manage/event-types.ts';
 import type { EndpointDirectory } from '../../ports/endpoint-directory.ts';
 import type { VersionDirectory } from '../../ports/version-directory.ts';
+import type { Pool } from '../../postgres/database.ts';
+import { findEventType } from '../../postgres/queries/event-types.ts';
 import { DEFAULT_LIMIT, PageQuery, readCursor, tenantFilter, toPage } from '../http/pagination.ts';
 import { Nullable } from '../http/validation.ts';
 import { EXAMPLE_TIME, exampleId, Id, Page, type Shown, Time } from '../openapi/describe.ts';
@@ -52,6 +55,7 @@ const PinSchema = Type.Object(
 );
 
 export function pinRoutes(
+  pool: Pool,
   endpoints: Pick<EndpointDirectory, 'all'>,
   versions: Pick<VersionDirectory, 'versionsOf'>,
 ): FastifyPluginAsync {
@@ -74,6 +78,7 @@ export function pinRoutes(
         const { limit = DEFAULT_LIMIT, cursor, version } = request.query;
         const tenant = visibleTenant(request.caller, request.query.tenant);
         const before = readCursor(idPrefixes.endpoint, cursor);
+        if ((await findEventType(pool, name)) === null) throw eventTypeNotFound(name);
         const known = versions.versionsOf(name);
         const rows: (Shown<typeof PinSchema> & { id: string })[] = [];
         for (const endpoint of endpoints.all()) {

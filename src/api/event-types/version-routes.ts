@@ -1,12 +1,20 @@
 import type { FastifyPluginAsync } from 'fastify';
 import type { Static } from 'typebox';
-import { type EventTypeVersions, readVersion, readVersions } from '../../manage/event-type-versions.ts';
+import {
+  diffVersions,
+  type EventTypeVersions,
+  readVersion,
+  readVersions,
+} from '../../manage/event-type-versions.ts';
 import type { Pool } from '../../postgres/database.ts';
 import { EventTypeName } from './schema.ts';
 import {
   EventTypeVersionBody,
   EventTypeVersionPage,
   EventTypeVersionSchema,
+  EventTypeVersionStored,
+  VersionDiff,
+  VersionDiffParams,
   VersionParams,
 } from './version-schema.ts';
 import { showVersion } from './view.ts';
@@ -54,6 +62,25 @@ export function eventTypeVersionRoutes(versions: EventTypeVersions, pool: Pool):
       },
     );
 
+    server.get<{ Params: Static<typeof VersionDiffParams> }>(
+      '/event-types/:name/versions/:version/diff/:other',
+      {
+        schema: {
+          operationId: 'diffEventTypeVersions',
+          summary: 'Compare the schemas of two versions, as a receiver of the first one sees it',
+          description:
+            '`additive`: a receiver that was written against the first version can read every payload of the second. Fields that it does not know do not count. What cannot be decided is `breaking`.',
+          tags,
+          params: VersionDiffParams,
+          response: { 200: VersionDiff },
+        },
+      },
+      async (request) => {
+        const { name, version, other } = request.params;
+        return diffVersions(pool, name, version, other);
+      },
+    );
+
     server.put<ByVersion & { Body: Static<typeof EventTypeVersionBody> }>(
       '/event-types/:name/versions/:version',
       {
@@ -64,15 +91,18 @@ export function eventTypeVersionRoutes(versions: EventTypeVersions, pool: Pool):
           tags,
           params: VersionParams,
           body: EventTypeVersionBody,
-          response: { 200: EventTypeVersionSchema, 201: EventTypeVersionSchema },
-          problems: { conflict: 'The event type has too many versions.' },
+          response: { 200: EventTypeVersionStored, 201: EventTypeVersionStored },
+          problems: {
+            conflict: 'The new schema breaks receivers of this version, or the type has too many versions.',
+          },
         },
         config: { admin: true },
       },
       async (request, reply) => {
         const { name, version } = request.params;
         const stored = await versions.put(request, name, version, request.body);
-        return reply.code(stored.created ? 201 : 200).send(showVersion(stored));
+        const { created, compatibility } = stored;
+        return reply.code(created ? 201 : 200).send({ ...showVersion(stored), compatibility });
       },
     );
   };

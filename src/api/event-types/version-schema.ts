@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import type { ChangeKind } from '../../catalogue/compare-schemas.ts';
 import { versionStatuses } from '../../domain/event-type-version.ts';
 import { Nullable } from '../http/validation.ts';
 import { AsShown, EXAMPLE_TIME, Ignored, Time } from '../openapi/describe.ts';
@@ -37,6 +38,7 @@ export const EventTypeVersionBody = Type.Object(
     version: AsShown,
     created_at: AsShown,
     latest: Ignored,
+    compatibility: Ignored,
     updated_at: Ignored,
   },
   { additionalProperties: false, title: 'EventTypeVersionSettings', examples: [exampleSettings] },
@@ -85,4 +87,56 @@ export const EventTypeVersionPage = Type.Object(
 export const VersionParams = Type.Object({
   ...EventTypeName.properties,
   version: Type.String({ description: 'A date such as 2026-04-01, or v2.' }),
+});
+
+const changeKinds = [
+  'added',
+  'removed',
+  'renamed',
+  'type_changed',
+  'type_narrowed',
+  'required',
+  'optional',
+  'enum_narrowed',
+  'enum_widened',
+  'tightened',
+  'loosened',
+  'undecided',
+] as const satisfies ChangeKind[];
+
+const difference = {
+  verdict: Type.Enum(['additive', 'breaking']),
+  changes: Type.Array(
+    Type.Object({
+      path: Type.String({ description: 'Such as `lines[].sku`. Empty: the payload itself.' }),
+      kind: Type.Enum([...changeKinds]),
+      breaking: Type.Boolean(),
+      message: Type.String(),
+    }),
+  ),
+  advice: Type.Array(Type.String(), { description: 'How to make the breaking changes safely.' }),
+};
+const exampleDifference = {
+  verdict: 'additive' as const,
+  changes: [{ path: 'currency', kind: 'added' as const, breaking: false, message: 'was added' }],
+  advice: [],
+};
+export const VersionDiff = Type.Object(difference, { title: 'VersionDiff', examples: [exampleDifference] });
+
+const Compatibility = Type.Object(
+  { against: Type.String({ description: 'The version that was created before.' }), ...difference },
+  { title: 'Compatibility', examples: [{ against: '2025-10-01', ...exampleDifference }] },
+);
+
+export const EventTypeVersionStored = Type.Object(
+  {
+    ...EventTypeVersionSchema.properties,
+    compatibility: Nullable(Compatibility),
+  },
+  { title: 'EventTypeVersionStored' },
+);
+
+export const VersionDiffParams = Type.Object({
+  ...VersionParams.properties,
+  other: Type.String({ description: 'The version to compare with.' }),
 });

@@ -70,6 +70,8 @@ const NEEDED: Readonly<Record<string, NeededScopes>> = {
   getEventTypeVersion: ['catalogue:read'],
   putEventTypeVersion: ['catalogue:write'],
   listPins: ['catalogue:read', 'endpoints:read'],
+  diffEventTypeVersions: ['catalogue:read'],
+  getCatalogueDocument: ['catalogue:read'],
   tryEventType: ['catalogue:read'],
   // It tells something about payloads.
   listSchemaFailures: ['catalogue:read', 'events:read'],

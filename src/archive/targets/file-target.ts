@@ -1,6 +1,18 @@
 /** An archive in a directory. */
 import { randomUUID } from 'node:crypto';
-import { mkdir, open, readdir, readFile, rename, rm, stat, unlink, writeFile } from 'node:fs/promises';
+import {
+  access,
+  constants,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  unlink,
+  writeFile,
+} from 'node:fs/promises';
 import path from 'node:path';
 import { ArchiveError } from '../../domain/archive.ts';
 import type { ArchiveTarget } from './target.ts';
@@ -15,6 +27,11 @@ export class FileTarget implements ArchiveTarget {
   constructor(url: string, root: string) {
     this.url = url;
     this.#root = root;
+  }
+
+  async check(): Promise<void> {
+    await this.#checkRoot();
+    await this.#try('write to', () => access(this.#root, constants.R_OK | constants.W_OK));
   }
 
   async spoolPath(): Promise<string> {

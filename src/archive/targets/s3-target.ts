@@ -54,6 +54,10 @@ export class S3Target implements ArchiveTarget {
     this.#options = options;
   }
 
+  async check(): Promise<void> {
+    await this.readText('archive.json');
+  }
+
   async spoolPath(): Promise<string> {
     await removeLeftovers();
     return path.join(tmpdir(), `${SPOOL_PREFIX}${process.pid}-${randomUUID()}`);

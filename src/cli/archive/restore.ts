@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../config/index.ts';
 import type { Arguments } from '../arguments.ts';
-import { callServer } from '../call-server.ts';
 import { print, printError } from '../print.ts';
+import { ServerApi } from '../server-api.ts';
 import { UsageError } from '../usage-error.ts';
 
 interface Task {
@@ -20,7 +20,8 @@ export async function restoreFromArchive(config: Config, { options }: Arguments)
   if ((day === undefined) === (event === undefined))
     throw new UsageError('Say what to restore: --day 2026-11-15, or --event evt_….');
   const body = day === undefined ? { event_id: event } : { day };
-  let answer = await callServer(config, 'POST', '/v1/archive/restore', body);
+  const server = await ServerApi.of(config);
+  let answer = await server.call('POST', '/v1/archive/restore', body);
   for (;;) {
     if (!answer.ok) {
       const problem = (await answer.json().catch(() => null)) as { readonly detail?: string } | null;
@@ -37,6 +38,6 @@ export async function restoreFromArchive(config: Config, { options }: Arguments)
       return 1;
     }
     await sleep(POLL_MS);
-    answer = await callServer(config, 'GET', `/v1/tasks/${task.id}`);
+    answer = await server.call('GET', `/v1/tasks/${task.id}`);
   }
 }

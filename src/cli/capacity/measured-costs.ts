@@ -3,16 +3,45 @@ import type { UnitCosts } from './unit-costs.ts';
 
 export const measuredCosts: UnitCosts = {
   cpu: {
-    api: { event: 150, delivery: 20, retry: 0, kilobyte: 10 },
-    worker: { event: 5, delivery: 250, retry: 250, kilobyte: 15 },
-    postgres: { event: 100, delivery: 100, retry: 80, kilobyte: 10 },
+    api: {
+      event: 152,
+      delivery: 51.9,
+      retry: 158,
+      kilobyte: 9.36,
+    },
+    worker: {
+      event: 1.99,
+      delivery: 119,
+      retry: 305,
+      kilobyte: 9.2,
+    },
+    postgres: {
+      event: 61.8,
+      delivery: 68.8,
+      retry: 335,
+      kilobyte: 6.52,
+    },
   },
-  idleCores: { api: 0.01, worker: 0.02, postgres: 0.01 },
-  walBytes: { event: 700, delivery: 900, retry: 600, kilobyte: 1100 },
-  diskBytes: { event: 400, delivery: 600, retry: 300, kilobyte: 1050 },
-  processMegabytes: 220,
-  endpointBytes: 1600,
-  waitingBytes: 400,
-  connections: 12,
-  measuredOn: 'not measured yet',
+  idleCores: {
+    api: 0.0119,
+    worker: 0.0164,
+    postgres: 0.00633,
+  },
+  walBytes: {
+    event: 332,
+    delivery: 1490,
+    retry: 1890,
+    kilobyte: 1140,
+  },
+  diskBytes: {
+    event: 233,
+    delivery: 822,
+    retry: 621,
+    kilobyte: 1050,
+  },
+  connections: 11,
+  processMegabytes: 219,
+  endpointBytes: 2268,
+  waitingBytes: 280,
+  measuredOn: '2 cores (AMD EPYC), Node v24.21.0, 2026-11-16',
 };

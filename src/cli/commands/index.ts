@@ -1,6 +1,7 @@
 import type { Command } from '../command.ts';
 import { archive } from './archive.ts';
 import { capacity } from './capacity.ts';
+import { catalogue } from './catalogue.ts';
 import { dev } from './dev.ts';
 import { doctor } from './doctor.ts';
 import { keys } from './keys.ts';
@@ -16,6 +17,7 @@ export const commands: readonly Command[] = [
   doctor,
   migrate,
   keys,
+  catalogue,
   relay,
   archive,
   rotateEncryptionKey,

@@ -1,8 +1,7 @@
-import { loadConfig } from '../../config/index.ts';
 import type { Arguments } from '../arguments.ts';
-import { callServer } from '../call-server.ts';
 import type { Command } from '../command.ts';
 import { print, printError } from '../print.ts';
+import { ServerApi } from '../server-api.ts';
 import { UsageError } from '../usage-error.ts';
 
 /** Options of `keys create`, and the fields of the API that they set. */
@@ -29,9 +28,8 @@ scopes and restrictions.`,
   takesJson: true,
   async run(args) {
     if (args.positionals[1] !== 'create') throw new UsageError(`Usage: ${keys.usage}`);
-    const mode = (args.flags['database-url'] ?? process.env.DATABASE_URL ?? '') === '' ? 'dev' : 'serve';
-    const config = loadConfig({ mode, env: process.env, flags: args.flags });
-    const answer = await callServer(config, 'POST', '/v1/keys', bodyOf(args));
+    const server = await ServerApi.open(args);
+    const answer = await server.call('POST', '/v1/keys', bodyOf(args));
     if (!answer.ok) {
       printError(await describeProblem(answer));
       return 1;

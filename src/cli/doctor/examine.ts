@@ -4,6 +4,7 @@ import path from 'node:path';
 import { type Config, ConfigError, ensureKeys, loadConfig, type Mode, maskUrl } from '../../config/index.ts';
 import { findEmbeddedPostgres, startEmbeddedPostgres } from '../../postgres/embedded/index.ts';
 import { explainError } from '../explain-error.ts';
+import { checkArchive } from './check-archive.ts';
 import { checkDatabase, checkSource } from './check-database.ts';
 import { checkDisk } from './check-disk.ts';
 import { checkNames, checkProxy, judgeGuard } from './check-egress.ts';
@@ -46,7 +47,11 @@ export async function examine(
       ? await examineEmbedded(config, keys, findings)
       : await examineConfigured(config, keys, config.databaseUrl, findings);
   findings.push(judgeGuard(config), await checkNames(urls));
-  for (const found of [await checkProxy(config.egressProxy), await checkSource(config)])
+  for (const found of [
+    await checkProxy(config.egressProxy),
+    await checkSource(config),
+    await checkArchive(config),
+  ])
     if (found !== null) findings.push(found);
   return { mode, database, findings };
 }

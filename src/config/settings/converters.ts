@@ -7,7 +7,7 @@ export const converters = {
     flag: 'config',
     default: null,
     about:
-      'The file with the converters between versions of event types: `posthorn.config.ts`, or `.js`, `.mjs`. Read once at start. If unset: no event is converted.',
+      'The file with the converters between versions of event types: `posthorn.config.ts`, or `.js`, `.mjs`. Read once at start. If unset: no event is converted. See [pins and converters](pins.md).',
   }),
   converterTimeoutMs: duration({
     default: SECOND,

@@ -1,4 +1,4 @@
--- Notices (docs/notices.md, docs/adr/0018-notifiers.md). A notifier is an endpoint whose configuration has `notifier`.
+-- Notices (docs/notices.md, docs/adr/0019-notifiers.md). A notifier is an endpoint whose configuration has `notifier`.
 create index endpoints_notifiers on posthorn.endpoints (id) where config ? 'notifier';
 
 -- Notices that wait for the end of their notifier's window: of one type, about one tenant. They become one message.

@@ -118,3 +118,11 @@ export async function loadSchema(
   );
   return rows[0]?.schema ?? null;
 }
+
+/** The versions of all types, each in the order of their creation. */
+export async function listAllVersions(pool: Pool): Promise<EventTypeVersionRecord[]> {
+  const { rows } = await pool.query<EventTypeVersionRecord>(
+    `select ${COLUMNS} from posthorn.event_type_versions order by event_type, ordinal`,
+  );
+  return rows;
+}

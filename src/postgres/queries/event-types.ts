@@ -75,3 +75,11 @@ export async function listEventTypes(
   );
   return rows;
 }
+
+/** By name. */
+export async function listAllEventTypes(pool: Pool): Promise<EventTypeRecord[]> {
+  const { rows } = await pool.query<EventTypeRecord>(
+    `select ${COLUMNS} from posthorn.event_types order by name`,
+  );
+  return rows;
+}

@@ -1,0 +1,190 @@
+/** Schemas and payloads that try to run code, to hang the process or to make it fail. */
+import { describe, expect, test } from 'vitest';
+import { Problem } from '../domain/problem.ts';
+import type { Json } from './keywords.ts';
+import { compileStored, readSchema } from './read-schema.ts';
+
+/** Far below the time after which a worker loses its lease. */
+const MAX_MS = 300;
+
+const nested = (depth: number, wrap: (inner: unknown) => unknown, inner: unknown): unknown => {
+  let value = inner;
+  for (let n = 0; n < depth; n += 1) value = wrap(value);
+  return value;
+};
+const many = <T>(count: number, make: (n: number) => T): T[] =>
+  Array.from({ length: count }, (_, n) => make(n));
+const fields = (count: number, value: unknown) => Object.fromEntries(many(count, (n) => [`f${n}`, value]));
+
+function within<T>(ms: number, work: () => T): T {
+  // The time of the processor: other work on the machine does not count.
+  const startedAt = process.threadCpuUsage();
+  const result = work();
+  expect(process.threadCpuUsage(startedAt).user / 1000).toBeLessThan(ms);
+  return result;
+}
+
+describe('VER-1: a hostile schema is refused', () => {
+  test.each<[string, unknown]>([
+    ['a reference to another host', { $ref: 'http://169.254.169.254/latest' }],
+    ['a reference to a file', { $ref: 'file:///etc/passwd' }],
+    ['a reference to a meta-schema', { $ref: 'https://json-schema.org/draft/2020-12/schema' }],
+    ['a relative reference', { $ref: 'other.json#/a' }],
+    ['a reference without end', { $ref: '#' }],
+    [
+      'two references without end',
+      { $defs: { a: { $ref: '#/$defs/b' }, b: { $ref: '#/$defs/a' } }, $ref: '#/$defs/a' },
+    ],
+    ['a reference without end in allOf', { allOf: [{ anyOf: [{ $ref: '#' }] }] }],
+    ['a reference to the prototype', { $ref: '#/constructor' }],
+    ['a reference into a text', { title: 'x', $ref: '#/title/length' }],
+    ['a reference to no schema', { title: 'x', $ref: '#/title' }],
+    ['a dynamic reference', { $dynamicRef: '#node' }],
+    ['a recursive reference', { $recursiveRef: '#' }],
+    ['another base inside', { properties: { a: { $id: 'http://example.com/', type: 'string' } } }],
+    ['an unknown draft', { $schema: 'http://example.com/draft' }],
+    ['a draft that is no text', { $schema: { $ref: '#' } }],
+    ['nesting deeper than the stack', nested(20_000, (items) => ({ items }), true)],
+    ['nesting above the limit', nested(70, (items) => ({ items }), true)],
+    ['too many parts', { anyOf: many(501, () => ({ type: 'null' })) }],
+    ['too many bytes', { enum: many(20_000, (n) => n) }],
+    ['an invalid pattern', { pattern: '(' }],
+    ['a lookahead', { pattern: '^(?=.*a)(?=.*b).*$' }],
+    ['a lookbehind', { pattern: '(?<=a)b' }],
+    ['a back reference', { pattern: '(a)\\1' }],
+    ['a very large count', { pattern: 'a{1001}' }],
+    ['nested counts', { pattern: '((a{100}){100}){100}' }],
+    ['a long pattern', { pattern: 'a'.repeat(1_001) }],
+    ['a hostile pattern of names', { patternProperties: { '(?=a)': true } }],
+    ['a text instead of a schema', { properties: { a: 'string' } }],
+    ['a null instead of a schema', { items: null }],
+    ['a list of types that are none', { type: ['function'] }],
+    ['a negative length', { minLength: -1 }],
+    ['a mistake in an unused definition', { $defs: { a: { pattern: '(' } } }],
+  ])('%s', (_what, schema) => {
+    within(MAX_MS, () => expect(() => readSchema(schema, 'schema')).toThrow(Problem));
+  });
+});
+
+describe('VER-1: a schema or payload cannot keep the process busy', () => {
+  const twice = (n: number) => ({ allOf: [{ $ref: `#/$defs/d${n + 1}` }, { $ref: `#/$defs/d${n + 1}` }] });
+  const doubling = {
+    $defs: { ...Object.fromEntries(many(40, (n) => [`d${n}`, twice(n)])), d40: { type: 'object' } },
+    $ref: '#/$defs/d0',
+  };
+  const tree = {
+    $ref: '#/$defs/t',
+    $defs: { t: { allOf: many(3, () => ({ properties: { c: { $ref: '#/$defs/t' } } })) } },
+  };
+
+  test.each<[string, unknown, unknown]>([
+    ['references that double', doubling, {}],
+    ['references that multiply with the depth of the payload', tree, nested(60, (c) => ({ c }), {})],
+    ['nested quantifiers', { pattern: '^(a+)+$' }, `${'a'.repeat(100_000)}!`],
+    ['overlapping alternatives', { pattern: '^(a|a)*$' }, `${'a'.repeat(100_000)}!`],
+    ['a quadratic pattern', { pattern: 'a*a*a*b' }, 'a'.repeat(200_000)],
+    [
+      'many patterns on a long text',
+      { allOf: many(200, (n) => ({ pattern: `x{${n + 1}}y` })) },
+      'x'.repeat(200_000),
+    ],
+    [
+      'many patterns of names',
+      { patternProperties: Object.fromEntries(many(200, (n) => [`^f.*${n}$`, true])) },
+      fields(10_000, 1),
+    ],
+    ['unique objects', { uniqueItems: true }, many(60_000, (n) => ({ n }))],
+    [
+      'unique large objects, many times',
+      { allOf: many(300, () => ({ uniqueItems: true })) },
+      many(2_000, (n) => ({ n, t: 'x'.repeat(50) })),
+    ],
+    [
+      'a long enum for many items',
+      { items: { enum: many(5_000, (n) => `value ${n}`) } },
+      many(20_000, () => 'none'),
+    ],
+    [
+      'many required fields for many items',
+      { items: { required: many(4_000, (n) => `field${n}`) } },
+      many(20_000, () => ({})),
+    ],
+    [
+      'many schemas for many items',
+      { allOf: many(200, () => ({ items: { type: 'integer' } })) },
+      many(60_000, (n) => n),
+    ],
+    [
+      'lengths of a long text, many times',
+      { allOf: many(450, () => ({ maxLength: 1e9, minLength: 1 })) },
+      'ä'.repeat(120_000),
+    ],
+    [
+      'formats of a long text, many times',
+      { allOf: many(450, () => ({ format: 'uri' })) },
+      `http://x/${'a'.repeat(250_000)}`,
+    ],
+    ['contains', { allOf: many(200, () => ({ contains: { const: 'x' } })) }, many(50_000, (n) => n)],
+    ['names', { allOf: many(200, () => ({ propertyNames: { maxLength: 9 } })) }, fields(20_000, 1)],
+    [
+      'unevaluated fields',
+      {
+        anyOf: many(200, (n) => ({ properties: { [`f${n}`]: true } })),
+        unevaluatedProperties: { type: 'integer' },
+      },
+      fields(10_000, 1),
+    ],
+    [
+      'a payload deeper than the stack',
+      { $ref: '#/$defs/l', $defs: { l: { items: { $ref: '#/$defs/l' } } } },
+      nested(50_000, (n) => [n], 1),
+    ],
+    [
+      'many parts',
+      { properties: Object.fromEntries(many(450, (n) => [`f${n}`, { type: 'string', minLength: n % 7 }])) },
+      fields(450, 'long text'),
+    ],
+  ])('%s', (_what, schema, payload) => {
+    const compiled = within(MAX_MS, () => compileStored(schema as Json));
+    within(MAX_MS, () => expect(Array.isArray(compiled.check(payload))).toBe(true));
+  });
+});
+
+describe('VER-1: a schema cannot run code or change what it is not about', () => {
+  test.each<[string, unknown, unknown, boolean]>([
+    ['asynchronous validation', { $async: true, type: 'object' }, 1, false],
+    [
+      'code in a name',
+      { properties: { '"]};process.exit(1);//': { type: 'string' } } },
+      { '"]};process.exit(1);//': 1 },
+      false,
+    ],
+    ['code in a value', { const: '`+process.exit(1)+`' }, 1, false],
+    ['code in a format', { format: '"+process.exit(1)+"' }, 'x', true],
+    ['code in a keyword', { 'x"]; process.exit(1); //': 1, type: 'string' }, 'x', true],
+    ['our own keyword', { posthornStep: 1e99, type: 'string' }, 'x', true],
+    ['references to data', { properties: { a: { type: { $data: '/b' } } } }, {}, true],
+    ['inherited fields', { required: ['toString', 'constructor'] }, {}, false],
+    [
+      'a field named __proto__',
+      JSON.parse('{"properties": {"__proto__": {"type": "string"}}}'),
+      JSON.parse('{"__proto__": 1}'),
+      true,
+    ],
+    ['a default', { properties: { a: { default: 1 } }, required: ['a'] }, {}, false],
+    ['nullable of OpenAPI', { type: 'string', nullable: true }, null, false],
+    ['an identifier', { $id: 'https://example.com/schema', type: 'string' }, 'x', true],
+  ])('%s', (_what, schema, payload, isValid) => {
+    const before = JSON.stringify(payload);
+    let errors: readonly unknown[];
+    try {
+      errors = compileStored(schema as Json).check(payload);
+    } catch (error) {
+      expect(error).toBeInstanceOf(Problem);
+      return;
+    }
+    expect(errors.length === 0).toBe(isValid);
+    expect(JSON.stringify(payload)).toBe(before);
+    expect(({} as Record<string, unknown>).a).toBeUndefined();
+  });
+});

@@ -1,0 +1,153 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { parse, stringify } from 'yaml';
+import { compareSchemas } from '../../catalogue/compare-schemas.ts';
+import {
+  type CatalogueFile,
+  readCatalogue,
+  type TypeEntry,
+  type VersionEntry,
+  withoutDefaults,
+} from '../../catalogue/documents/catalogue-file.ts';
+import { writeTypes } from '../../catalogue/documents/write-types.ts';
+import { readSchema } from '../../catalogue/read-schema.ts';
+import type { Arguments } from '../arguments.ts';
+import { print, printError } from '../print.ts';
+import { detailOf, ServerApi } from '../server-api.ts';
+import { UsageError } from '../usage-error.ts';
+
+/** Runs one of the actions. Returns the exit code. */
+export async function runCatalogue(args: Arguments, usage: string): Promise<number> {
+  const [, action, file] = args.positionals;
+  if (action === 'pull') return pull(args, file);
+  if (action === 'types') return types(args, file);
+  if (file === undefined || (action !== 'push' && action !== 'diff')) throw new UsageError(`Usage: ${usage}`);
+  return action === 'push' ? push(args, file) : diff(args, file);
+}
+
+async function pull(args: Arguments, file: string | undefined): Promise<number> {
+  const contents = await readServer(await ServerApi.open(args));
+  const isJson = args.wantsJson || file?.endsWith('.json') === true;
+  const text = isJson ? `${JSON.stringify(contents, null, 2)}\n` : stringify(contents);
+  if (file === undefined) print(text.trimEnd());
+  else await writeFile(file, text);
+  return 0;
+}
+
+async function types(args: Arguments, file: string | undefined): Promise<number> {
+  const { event_types } =
+    file === undefined ? await readServer(await ServerApi.open(args)) : await readFrom(file);
+  const versions = Object.entries(event_types).flatMap(([name, type]) => {
+    const own = Object.entries(type.versions ?? {}).filter(([, { status }]) => status !== 'draft');
+    const entries: [string | null, VersionEntry][] = own.length === 0 ? [[null, type]] : own;
+    return entries.map(([version, entry]) => ({ name, version, schema: normalizedOf(entry) }));
+  });
+  print(writeTypes(versions).trimEnd());
+  return 0;
+}
+
+async function push(args: Arguments, file: string): Promise<number> {
+  const wanted = await readFrom(file);
+  const server = await ServerApi.open(args);
+  let failures = 0;
+  const put = async (address: string, shown: string, body: object): Promise<void> => {
+    const answer = await server.call('PUT', address, body);
+    if (answer.ok) return print(`${answer.status === 201 ? 'created' : 'put'} ${shown}`);
+    failures += 1;
+    printError(`${shown}: ${await detailOf(answer)}`);
+  };
+  for (const [name, { versions = {}, ...type }] of Object.entries(wanted.event_types)) {
+    await put(addressOf(name), name, type);
+    for (const [version, entry] of Object.entries(versions))
+      await put(addressOf(name, version), `${name} ${version}`, entry);
+  }
+  return failures === 0 ? 0 : 1;
+}
+
+async function diff(args: Arguments, file: string): Promise<number> {
+  const wanted = await readFrom(file);
+  const { event_types: known } = await readServer(await ServerApi.open(args));
+  let isRefused = false;
+  for (const [name, type] of Object.entries(wanted.event_types)) {
+    const before = known[name];
+    if (before === undefined) print(`+ ${name}`);
+    else if (!isSame(settingsOf(before), settingsOf(type))) print(`~ ${name}`);
+    for (const [version, entry] of Object.entries(type.versions ?? {})) {
+      const old = before?.versions?.[version];
+      if (old === undefined) print(`+ ${name} ${version}`);
+      else if (!isSame(old, entry)) isRefused = printChange(`${name} ${version}`, old, entry) || isRefused;
+    }
+  }
+  for (const name of Object.keys(known))
+    if (wanted.event_types[name] === undefined) print(`  ${name}: only on the server`);
+  return isRefused ? 1 : 0;
+}
+
+/** Returns true if the server would refuse the change. */
+function printChange(shown: string, before: VersionEntry, after: VersionEntry): boolean {
+  const { verdict, changes } = compareSchemas(normalizedOf(before), normalizedOf(after));
+  const isRefused = verdict === 'breaking' && before.status !== 'draft';
+  print(`~ ${shown}: ${verdict}${isRefused ? ', refused: make a new version' : ''}`);
+  for (const { path, message, breaking } of changes)
+    print(`    ${breaking ? '!' : ' '} ${path === '' ? 'data' : path} ${message}`);
+  return isRefused;
+}
+
+const addressOf = (name: string, version?: string): string => {
+  const type = `/v1/event-types/${encodeURIComponent(name)}`;
+  return version === undefined ? type : `${type}/versions/${encodeURIComponent(version)}`;
+};
+
+const settingsOf = ({ versions: _versions, ...settings }: TypeEntry): object => settings;
+
+const isSame = (one: object, other: object): boolean => {
+  const text = (entry: object): string =>
+    JSON.stringify(
+      Object.entries(withoutDefaults({ status: 'active', ...entry })).toSorted(([a], [b]) =>
+        a < b ? -1 : 1,
+      ),
+    );
+  return text(one) === text(other);
+};
+
+const normalizedOf = ({ schema = null }: VersionEntry | TypeEntry) =>
+  schema === null ? null : readSchema(schema, 'schema');
+
+async function readFrom(file: string): Promise<CatalogueFile> {
+  try {
+    // JSON is YAML.
+    return readCatalogue(parse(await readFile(file, 'utf8')));
+  } catch (error) {
+    throw new UsageError(`${file}: ${(error as Error).message}`);
+  }
+}
+
+interface ShownType extends TypeEntry {
+  readonly name: string;
+}
+interface ShownVersion extends VersionEntry {
+  readonly version: string;
+}
+
+async function readServer(server: ServerApi): Promise<CatalogueFile> {
+  const found: Record<string, TypeEntry> = {};
+  const listed = await server.list<ShownType>('/v1/event-types');
+  for (const { name, description, schema, example, deprecated, validation } of listed.toReversed()) {
+    const { data } = await server.get<{ data: ShownVersion[] }>(`${addressOf(name)}/versions`);
+    const versions = data.toReversed().map((each) => [each.version, entryOf(each)] as const);
+    found[name] = {
+      ...withoutDefaults({ description, schema, example, deprecated, validation }),
+      ...(versions.length > 0 && { versions: Object.fromEntries(versions) }),
+    };
+  }
+  return { event_types: found };
+}
+
+const entryOf = ({
+  description,
+  changelog,
+  schema,
+  example,
+  status,
+  sunset_at,
+}: ShownVersion): VersionEntry =>
+  withoutDefaults({ description, changelog, schema, example, status, sunset_at });
