@@ -57,7 +57,7 @@ describe('FAN-4: debounce', () => {
   });
 
   test('max_wait_ms bounds how long a steady stream holds the event back', async () => {
-    const { receiver, tenant } = await newDebounced({ window_ms: 400, max_wait_ms: 700 });
+    const { receiver, tenant } = await newDebounced({ window_ms: 1_000, max_wait_ms: 1_500 });
     let isDone = false;
     onTestFinished(() => {
       isDone = true;
@@ -66,7 +66,7 @@ describe('FAN-4: debounce', () => {
       while (!isDone && receiver.requests.length === 0)
         await publish(posthorn, { tenant, type: 'a.b', data: { order: 7 } });
     })();
-    await receiver.waitFor(1, 3_000);
+    await receiver.waitFor(1, 5_000);
     await stream;
     expect(Number(receiver.requests[0]!.headers['posthorn-debounced'])).toBeGreaterThan(0);
   });

@@ -42,10 +42,8 @@ function toRow(settlement: Settlement, bodyStart: number | null) {
     error_class: outcome?.error?.class,
     error_message: outcome?.error ? storable(outcome.error.message) : undefined,
     url: outcome?.url,
-    request_headers: outcome && packHeaders(outcome.requestHeaders),
-    response_headers: outcome?.responseHeaders
-      ? storable(JSON.stringify(outcome.responseHeaders))
-      : undefined,
+    request_headers: outcome && packRequestHeaders(outcome.requestHeaders),
+    response_headers: outcome?.responseHeaders ? packResponseHeaders(outcome.responseHeaders) : undefined,
     body_start: bodyStart ?? undefined,
     body_length: bodyStart === null ? undefined : outcome?.responseBody?.length,
     truncated: outcome?.responseTruncated || undefined,
@@ -56,6 +54,20 @@ function toRow(settlement: Settlement, bodyStart: number | null) {
     uncounted: (verdict.kind === 'retry' && verdict.isUncounted) || undefined,
   };
 }
+
+/** The events of a batch share one request and one answer: their headers are packed once. */
+function onceForSame(pack: (headers: Headers) => string): (headers: Headers) => string {
+  let last: Headers | null = null;
+  let packed = '';
+  return (headers) => {
+    if (headers !== last) packed = pack(headers);
+    last = headers;
+    return packed;
+  };
+}
+type Headers = Readonly<Record<string, string>>;
+const packRequestHeaders = onceForSame(packHeaders);
+const packResponseHeaders = onceForSame((headers) => storable(JSON.stringify(headers)));
 
 const rounded = (ms: number | null | undefined): number | undefined =>
   ms === null || ms === undefined ? undefined : Math.round(ms);
