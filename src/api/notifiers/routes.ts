@@ -115,7 +115,11 @@ export function notifierRoutes(
           tags: ['Notifiers'],
           params: NotifierId,
           response: { 202: DeliverySchema },
-          problems: { conflict: 'The e-mail address is not confirmed, or the notifier is disabled.' },
+          problems: {
+            conflict: 'The e-mail address is not confirmed, or the notifier is disabled.',
+            rate_limited:
+              'The notifier sent 5 test messages in the last minute or its tenant 20, or the key makes too many requests.',
+          },
         },
       },
       async (request, reply) => {
