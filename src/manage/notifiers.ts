@@ -27,6 +27,7 @@ import {
   secondsToNextTest,
 } from '../postgres/queries/notifiers.ts';
 import { publishOperational } from '../postgres/queries/operational-events.ts';
+import { hasEarlierWorkers } from '../postgres/queries/ownership.ts';
 import type { SecretBox } from '../postgres/secret-box.ts';
 import type { Actor, Caller } from './caller.ts';
 import { CONFIRMATION_LIMITS, type Confirmations, hashOf } from './confirmations.ts';
@@ -95,6 +96,11 @@ export class Notifiers {
     const tenant = readTenant(input.tenant ?? (isOperators ? operatorTenant : undefined), caller.tenant);
     checkOperatorChange(caller, { tenant, before: false, after: operator }, operatorTenant);
     const url = this.#checkedTarget(caller, input);
+    if (await hasEarlierWorkers(pool))
+      throw new Problem(
+        'conflict',
+        'A node of the previous release is running. It would send notices in a wrong format: replace all nodes first.',
+      );
     const notifier = this.#configOf(input, operator);
     const id = newId(clock.now());
     const endpoint = { id, tenant, url, description: input.description ?? '', metadata: {} };

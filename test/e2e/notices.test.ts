@@ -160,6 +160,21 @@ describe('OBS-4: a notifier for a chat', () => {
     expect(sent.text).toBe(again!.body.toString());
   });
 
+  test('is refused while a worker of the previous release is registered', async () => {
+    const name = 'previous release';
+    const remove = () => posthorn.database.query('delete from posthorn.workers where name = $1', [name]);
+    onTestFinished(async () => void (await remove()));
+    await posthorn.database.query(
+      `insert into posthorn.workers (id, name, lock_key, wire_version, stopping)
+       values ('00000000-0000-7000-8000-000000000001', $1, 1, 1, true)`,
+      [name],
+    );
+    const settings = { kind: 'slack', tenant: newTenant(), url: 'https://chat.test/x' };
+    expect((await refused(settings, {}, 409)).detail).toContain('previous release');
+    await remove();
+    await newNotifier(settings);
+  });
+
   test('is no endpoint: neither listed, changed, tested, probed nor named by producers', async () => {
     const tenant = newTenant();
     const chat = await newReceiver();

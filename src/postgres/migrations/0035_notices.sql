@@ -27,7 +27,7 @@ create index confirmation_mails_tenant on posthorn.confirmation_mails (tenant);
 -- Attempts of earlier versions contain the values of custom headers. Upkeep redacts them, once: a new database has no row.
 create table posthorn.attempts_redaction (
   is_only        boolean primary key default true check (is_only),
-  -- Earlier versions may run beside the first new one until then. Afterwards upkeep begins.
+  -- Earlier versions run beside the first new one. Upkeep moves this time on while workers of them are registered, and begins then.
   until          timestamptz not null default now() + interval '1 hour',
   after_delivery uuid not null default '00000000-0000-0000-0000-000000000000',
   after_attempt  uuid not null default '00000000-0000-0000-0000-000000000000'
