@@ -1,7 +1,8 @@
 /**
  * Exports one partition: day by day, part by part, in the order of the keys. Reads without a snapshot, so that a long export does
  * not keep VACUUM from the queue. At the end it compares the number of rows in the archive with that in the database, and writes
- * the days again that differ: rows of an expired partition rarely change, but a late result or an expunge can change them.
+ * the days again that differ: rows of an expired partition rarely change, but a late result or an expunge can change them. Days
+ * with a file that is missing or has another size are written again too: an earlier process wrote it, and it may be lost since.
  */
 import {
   ArchiveError,
@@ -84,7 +85,9 @@ class PartitionExport {
     for (let round = 1; ; round += 1) {
       await this.#exportDays();
       this.#step('count');
-      const changed = await this.#findChangedDays();
+      const changed = [
+        ...new Set([...(await this.#findChangedDays()), ...(await this.#findLostDays())]),
+      ].sort();
       if (changed.length === 0) break;
       if (round === MAX_ROUNDS)
         throw new ArchiveError(
@@ -202,6 +205,20 @@ class PartitionExport {
       if ((await store.countRows(table, firstIdAt(ms), to)) !== (archived.get(day) ?? 0)) changed.push(day);
     }
     return changed;
+  }
+
+  /** Days with files that are not in the archive as they are recorded. */
+  async #findLostDays(): Promise<string[]> {
+    const { store, target } = this.#options;
+    const days: string[] = [];
+    for (const part of await store.listParts({ partition: this.#partition.name })) {
+      if (part.archive !== target.url)
+        throw new ArchiveError(
+          `${partNameOf(part)} is in the archive ${part.archive}, not in ${target.url}. Set POSTHORN_ARCHIVE_URL to it until ${part.partition} is archived.`,
+        );
+      if ((await target.sizeOf(partNameOf(part))) !== part.bytes) days.push(part.day);
+    }
+    return days;
   }
 
   #step(step: ExportStep): void {

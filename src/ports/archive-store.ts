@@ -62,6 +62,8 @@ export interface ArchiveProgress {
 export interface ArchiveStore {
   /** Identifies this deployment. Two must not write to the same archive. */
   readDeploymentId(): Promise<Uuid>;
+  /** Whether files are recorded in the archive with this URL. */
+  hasParts(archive: string): Promise<boolean>;
   /** Calls `work` unless another process works on the archive. Returns whether it called it. A crash ends the exclusion. */
   runExclusively(work: () => Promise<void>): Promise<boolean>;
 

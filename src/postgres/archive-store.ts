@@ -5,6 +5,7 @@ import {
   closeArchiveTask,
   forgetParts,
   hasArchiveWork,
+  hasParts,
   insertPart,
   listParts,
   listRequested,
@@ -27,6 +28,7 @@ export function createPostgresArchiveStore(database: Pick<Database, 'pool'>): Ar
   const pool = database.pool('upkeep');
   return {
     readDeploymentId: () => withStoreErrors(readDeploymentId(pool)),
+    hasParts: (archive) => withStoreErrors(hasParts(pool, archive)),
     runExclusively: (work) =>
       withStoreErrors(
         inTransaction(pool, async (client) => {

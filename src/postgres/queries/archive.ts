@@ -57,6 +57,15 @@ export async function listParts(
   return rows;
 }
 
+/** Whether files are recorded in the archive with this URL. */
+export async function hasParts(pool: Pool, archive: string): Promise<boolean> {
+  const { rows } = await pool.query<{ found: boolean }>(
+    'select exists (select from posthorn.archive_parts where archive = $1) as found',
+    [archive],
+  );
+  return rows[0]!.found;
+}
+
 export async function listStaleParts(pool: Pool): Promise<StalePart[]> {
   const { rows } = await pool.query<StalePart>(
     `select ${PART}, p.stale_at::text as "staleAt" from posthorn.archive_parts p where p.stale_at is not null order by p.stale_at, p.kind, p.day, p.part`,

@@ -1,0 +1,96 @@
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { openTarget, readManifests, verifyDay } from '../../src/archive/index.ts';
+import { newId } from '../../src/domain/ids.ts';
+import type { ArchiveStore } from '../../src/ports/archive-store.ts';
+import { StoreError } from '../../src/ports/store-error.ts';
+import { dropArchived, runArchiveOnce } from '../support/archive.ts';
+import { newArchive } from '../support/archive-folder.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { createDay, type OldEventOptions, startOfDay, storeOldEvent } from '../support/retention.ts';
+
+const endpointId = newId(Date.now());
+let database: TestDatabase;
+
+beforeEach(async () => {
+  database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+});
+
+const store = (daysAgo: number, status: OldEventOptions['status'], more: Partial<OldEventOptions> = {}) =>
+  storeOldEvent(database, { status, endpointId, atMs: startOfDay(daysAgo) + 3_600_000, ...more });
+const filesIn = async (folder: string): Promise<string[]> =>
+  (await readdir(folder, { recursive: true, withFileTypes: true }))
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.relative(folder, path.join(entry.parentPath, entry.name)))
+    .sort();
+const verifiedPartitions = () =>
+  database.query<{ partition: string }>(
+    'select partition from posthorn.archived_partitions where verified_at is not null',
+  );
+
+/** What `posthorn archive verify` finds wrong. */
+async function problemsOf(url: string): Promise<string[]> {
+  const target = openTarget(url);
+  const problems: string[] = [];
+  for (const manifest of await readManifests(target)) problems.push(...(await verifyDay(target, manifest)));
+  return problems;
+}
+
+/** As if the process had lost the database before it marked the partition as verified. */
+const withoutMark = (inner: ArchiveStore): ArchiveStore => ({
+  ...inner,
+  markVerified: () => Promise.reject(new StoreError('unavailable', 'the database is gone')),
+});
+
+describe('LIF-2: files that are lost before their partition was verified', () => {
+  beforeEach(async () => {
+    await createDay(database, startOfDay(50));
+    await store(50, 'delivered');
+    await dropArchived(database);
+  });
+
+  test('an archive without its archive.json is refused if files were written to it', async () => {
+    const { folder, url } = await newArchive();
+    await expect(runArchiveOnce(database, { url, wrap: withoutMark })).rejects.toThrow('database is gone');
+    const owner = await readFile(path.join(folder, 'archive.json'), 'utf8');
+    // The disk is not mounted: the directory is there, and empty.
+    for (const name of await readdir(folder)) await rm(path.join(folder, name), { recursive: true });
+
+    await expect(runArchiveOnce(database, { url })).rejects.toThrow(/has no archive\.json.*Mount it/);
+    expect(await filesIn(folder)).toEqual([]);
+    expect(await dropArchived(database)).toEqual([]);
+
+    // As the message advises if the files are lost: all of them are written again.
+    await writeFile(path.join(folder, 'archive.json'), owner);
+    await runArchiveOnce(database, { url });
+    expect(await verifiedPartitions()).toHaveLength(2);
+    expect(await filesIn(folder)).toHaveLength(5);
+    expect(await problemsOf(url)).toEqual([]);
+  });
+
+  test.each(['missing', 'truncated'])('a %s file is written again', async (damage) => {
+    const { folder, url } = await newArchive();
+    await expect(runArchiveOnce(database, { url, wrap: withoutMark })).rejects.toThrow('database is gone');
+    const name = (await filesIn(folder)).find((each) => each.endsWith('.parquet'))!;
+    const content = await readFile(path.join(folder, name));
+    if (damage === 'missing') await rm(path.join(folder, name));
+    else await writeFile(path.join(folder, name), content.subarray(0, 50));
+    await runArchiveOnce(database, { url });
+    expect(await readFile(path.join(folder, name))).toEqual(content);
+    expect(await problemsOf(url)).toEqual([]);
+  });
+
+  test('a partition with files in another archive is not verified', async () => {
+    const [first, second] = [await newArchive(), await newArchive()];
+    await expect(runArchiveOnce(database, { url: first.url, wrap: withoutMark })).rejects.toThrow(
+      'database is gone',
+    );
+    await expect(runArchiveOnce(database, { url: second.url })).rejects.toThrow(
+      `is in the archive ${first.url}`,
+    );
+    await runArchiveOnce(database, { url: first.url });
+    expect(await problemsOf(first.url)).toEqual([]);
+  });
+});
