@@ -116,7 +116,11 @@ export interface ArchiveStore {
 
 /** What retention and the servers need to know about the archive. */
 export interface ArchiveRequests {
-  /** Asks for the export of a partition, unless it was asked for. Returns whether it is in the archive, verified. */
+  /** From now on no server may drop a partition that is not in the archive, not even one that has no archive. */
+  requireArchive(): Promise<void>;
+  /** For a server without an archive: whether it may drop the partition. If other servers have one, asks for the export. */
+  mayDrop(partition: Partition): Promise<boolean>;
+  /** Requires the archive, and asks for the export of a partition, unless it was asked for. Returns whether it is in the archive, verified. */
   request(partition: Partition): Promise<boolean>;
   /** Whether the archive process has something to do. */
   hasWork(): Promise<boolean>;

@@ -12,11 +12,13 @@ import {
   listStaleParts,
   markVerified,
   openArchiveTask,
+  readArchiveStatus,
   readDeploymentId,
   readTombstones,
   reportArchiveProgress,
   requestArchive,
   setArchiveFailure,
+  setArchiveRequired,
   updatePart,
 } from './queries/archive.ts';
 import { countArchiveRows, findFirstKey, readArchiveRows } from './queries/archive-rows.ts';
@@ -72,7 +74,14 @@ export function createPostgresArchiveStore(database: Pick<Database, 'pool'>): Ar
 export function createPostgresArchiveRequests(database: Pick<Database, 'pool'>): ArchiveRequests {
   const pool = database.pool('upkeep');
   return {
-    request: (partition) => withStoreErrors(requestArchive(pool, partition)),
+    requireArchive: () => withStoreErrors(setArchiveRequired(pool, true)),
+    mayDrop: async (partition) =>
+      !(await withStoreErrors(readArchiveStatus(pool))).isRequired ||
+      withStoreErrors(requestArchive(pool, partition)),
+    request: async (partition) => {
+      await withStoreErrors(setArchiveRequired(pool, true));
+      return withStoreErrors(requestArchive(pool, partition));
+    },
     hasWork: () => withStoreErrors(hasArchiveWork(pool)),
   };
 }

@@ -5,10 +5,19 @@ import { openTarget, readManifests, verifyDay } from '../../src/archive/index.ts
 import { newId } from '../../src/domain/ids.ts';
 import type { ArchiveStore } from '../../src/ports/archive-store.ts';
 import { StoreError } from '../../src/ports/store-error.ts';
-import { dropArchived, runArchiveOnce } from '../support/archive.ts';
+import { dropArchived, dropWithoutArchive, runArchiveOnce } from '../support/archive.ts';
 import { newArchive } from '../support/archive-folder.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { createDay, type OldEventOptions, startOfDay, storeOldEvent } from '../support/retention.ts';
+import { MAIN } from '../support/posthorn.ts';
+import { startProcess } from '../support/processes.ts';
+import {
+  createDay,
+  dropPartitions,
+  keepDays,
+  type OldEventOptions,
+  startOfDay,
+  storeOldEvent,
+} from '../support/retention.ts';
 
 const endpointId = newId(Date.now());
 let database: TestDatabase;
@@ -92,5 +101,38 @@ describe('LIF-2: files that are lost before their partition was verified', () =>
     );
     await runArchiveOnce(database, { url: first.url });
     expect(await problemsOf(first.url)).toEqual([]);
+  });
+});
+
+describe('LIF-2: a server without POSTHORN_ARCHIVE_URL beside servers that have it', () => {
+  const archiveOff = async (env: Record<string, string>) => {
+    const { ended, output } = startProcess([MAIN, 'archive', 'off'], {
+      env: { DATABASE_URL: database.url, ...env },
+    });
+    return { code: await ended, out: output() };
+  };
+
+  test('it drops only what the others have archived, until `posthorn archive off`', async () => {
+    const { url } = await newArchive();
+    for (const day of [50, 49]) {
+      await createDay(database, startOfDay(day));
+      await store(day, 'delivered');
+    }
+    // The other server asks for the export.
+    expect(await dropArchived(database)).toEqual([]);
+    // A server of an earlier version would not even ask.
+    await expect(dropPartitions(database, { days: keepDays(30) })).rejects.toThrow(/is not archived/);
+    expect(await dropWithoutArchive(database)).toEqual([]);
+    await runArchiveOnce(database, { url });
+    expect(await dropWithoutArchive(database)).toHaveLength(2);
+
+    expect(await archiveOff({ POSTHORN_ARCHIVE_URL: url })).toMatchObject({
+      code: 1,
+      out: expect.stringContaining('still set'),
+    });
+    expect(await dropWithoutArchive(database)).toEqual([]);
+    expect(await archiveOff({})).toMatchObject({ code: 0 });
+    const dropped = await dropWithoutArchive(database);
+    expect(dropped.filter((name) => !name.includes('kept'))).toHaveLength(4);
   });
 });

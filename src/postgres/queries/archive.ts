@@ -201,6 +201,27 @@ export async function setArchiveFailure(
   );
 }
 
+export interface ArchiveStatus {
+  /** No server may drop what is not archived. */
+  readonly isRequired: boolean;
+  /** Why the archive cannot be written. Null: it can. */
+  readonly error: string | null;
+}
+
+export async function readArchiveStatus(client: Queryable): Promise<ArchiveStatus> {
+  const { rows } = await client.query<ArchiveStatus>(
+    'select is_required as "isRequired", error from posthorn.archive_state',
+  );
+  // Without the row nobody knows: nothing is dropped until somebody decides.
+  return rows[0] ?? { isRequired: true, error: 'The table posthorn.archive_state is empty.' };
+}
+
+export async function setArchiveRequired(client: Queryable, isRequired: boolean): Promise<void> {
+  await client.query('update posthorn.archive_state set is_required = $1 where is_required <> $1', [
+    isRequired,
+  ]);
+}
+
 export async function readDeploymentId(pool: Pool): Promise<Uuid> {
   const { rows } = await pool.query<{ deployment_id: Uuid }>(
     'select deployment_id from posthorn.archive_state',
