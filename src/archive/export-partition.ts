@@ -52,6 +52,8 @@ class PartitionExport {
   readonly #from: Uuid;
   readonly #to: Uuid;
   #task: Uuid | null = null;
+  /** Days whose manifest was written in this round. */
+  #written = new Set<string>();
   #total = 0;
   #done = 0;
 
@@ -95,6 +97,7 @@ class PartitionExport {
         );
       await store.forgetParts(name, changed);
     }
+    await this.#cleanOtherDays();
     const parts = await store.listParts({ partition: name });
     return parts.reduce((sum, { rows }) => sum + rows, 0);
   }
@@ -103,6 +106,7 @@ class PartitionExport {
     const { store } = this.#options;
     const { table, name } = this.#partition;
     this.#done = 0;
+    this.#written.clear();
     for (let from: Uuid = this.#from; ; ) {
       const first = await store.findFirstKey(table, from, this.#to);
       if (first === null) return;
@@ -111,6 +115,20 @@ class PartitionExport {
       const parts = await store.listParts({ kind: table, day });
       this.#done += sumRows(parts.filter(({ partition }) => partition === name));
       from = firstIdAt(endOfDay(day));
+    }
+  }
+
+  /**
+   * Deletes files of days that have no rows any more, for instance because their tenant was expunged during the export. Also after
+   * a process that was killed before it could do so.
+   */
+  async #cleanOtherDays(): Promise<void> {
+    const { target } = this.#options;
+    const { table, fromMs, toMs } = this.#partition;
+    for (let ms = fromMs; ms < toMs; ms = endOfDay(dayOf(ms))) {
+      const day = dayOf(ms);
+      if (!this.#written.has(day) && (await target.list(`${folderOf(table, day)}/`)).length > 0)
+        await this.#writeManifest(day);
     }
   }
 
@@ -187,6 +205,7 @@ class PartitionExport {
   async #writeManifest(day: string): Promise<void> {
     this.#step('manifest');
     await writeManifest(this.#options, this.#partition.table, day);
+    this.#written.add(day);
   }
 
   /** Days whose rows in the database are not those in the archive. */

@@ -2,6 +2,7 @@ import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { openTarget, readManifests, verifyDay } from '../../src/archive/index.ts';
+import { readValues } from '../../src/archive/part-reader.ts';
 import { newId } from '../../src/domain/ids.ts';
 import type { ArchiveStore } from '../../src/ports/archive-store.ts';
 import { StoreError } from '../../src/ports/store-error.ts';
@@ -38,6 +39,17 @@ const verifiedPartitions = () =>
   database.query<{ partition: string }>(
     'select partition from posthorn.archived_partitions where verified_at is not null',
   );
+
+/** All values of all files, as text. */
+async function contentOf(folder: string): Promise<string> {
+  const texts: string[] = [];
+  for (const name of await filesIn(folder))
+    if (name.endsWith('.parquet'))
+      for await (const group of readValues(path.join(folder, name)))
+        for (const value of group.flatMap((values) => Object.values(values)))
+          texts.push(value instanceof Uint8Array ? Buffer.from(value).toString() : String(value));
+  return texts.join('\n');
+}
 
 /** What `posthorn archive verify` finds wrong. */
 async function problemsOf(url: string): Promise<string[]> {
@@ -135,4 +147,43 @@ describe('LIF-2: a server without POSTHORN_ARCHIVE_URL beside servers that have 
     const dropped = await dropWithoutArchive(database);
     expect(dropped.filter((name) => !name.includes('kept'))).toHaveLength(4);
   });
+});
+
+describe('LIF-3: a tenant that is expunged while its partition is exported', () => {
+  const SECRET = 'very-private-thing';
+
+  test.each(['a run that continues', 'a run that is killed when it has forgotten the files'])(
+    'leaves no file behind: %s',
+    async (how) => {
+      const { folder, url } = await newArchive();
+      await createDay(database, startOfDay(50));
+      await store(50, 'skipped', { tenant: SECRET });
+      await dropArchived(database);
+      let isFirst = true;
+      const run = runArchiveOnce(database, {
+        url,
+        wrap: (inner) => ({
+          ...inner,
+          async recordPart(part, startedAt) {
+            await inner.recordPart(part, startedAt);
+            if (!isFirst) return;
+            isFirst = false;
+            await database.query("insert into posthorn.expunged (kind, id) values ('tenant', $1)", [SECRET]);
+            for (const table of ['events', 'deliveries', 'attempts'])
+              await database.query(`delete from posthorn.${table}`);
+          },
+          async forgetParts(partition, days) {
+            await inner.forgetParts(partition, days);
+            if (how !== 'a run that continues') throw new StoreError('unavailable', 'killed');
+          },
+        }),
+      });
+      if (how === 'a run that continues') await run;
+      else await expect(run).rejects.toThrow('killed');
+      await runArchiveOnce(database, { url });
+      expect(await verifiedPartitions()).toHaveLength(2);
+      expect(await contentOf(folder)).not.toContain(SECRET);
+      expect(await problemsOf(url)).toEqual([]);
+    },
+  );
 });
