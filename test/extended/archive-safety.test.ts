@@ -3,10 +3,11 @@ import path from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { openTarget, readManifests, verifyDay } from '../../src/archive/index.ts';
 import { readValues } from '../../src/archive/part-reader.ts';
-import { newId } from '../../src/domain/ids.ts';
+import { newEventId, newId, type Uuid } from '../../src/domain/ids.ts';
 import type { ArchiveStore } from '../../src/ports/archive-store.ts';
 import { StoreError } from '../../src/ports/store-error.ts';
-import { dropArchived, dropWithoutArchive, runArchiveOnce } from '../support/archive.ts';
+import { WHOLE_TENANT } from '../../src/postgres/queries/expunge-tenant.ts';
+import { archiveAll, dropArchived, dropWithoutArchive, runArchiveOnce } from '../support/archive.ts';
 import { newArchive } from '../support/archive-folder.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { MAIN } from '../support/posthorn.ts';
@@ -58,6 +59,23 @@ async function problemsOf(url: string): Promise<string[]> {
   for (const manifest of await readManifests(target)) problems.push(...(await verifyDay(target, manifest)));
   return problems;
 }
+
+/** Asks for the restore of a day. The next run of the archive process does it. */
+async function orderRestore(daysAgo: number): Promise<Uuid> {
+  const id = newId(Date.now());
+  await database.query(
+    "insert into posthorn.tasks (id, kind, state, selection, total, created_by) values ($1, 'restore', 'queued', $2, 0, 'test')",
+    [id, JSON.stringify({ ...WHOLE_TENANT, since: startOfDay(daysAgo) })],
+  );
+  return id;
+}
+const taskOf = async (id: Uuid) =>
+  (
+    await database.query<{ state: string; error: string | null }>(
+      'select state, error from posthorn.tasks where id = $1',
+      [id],
+    )
+  )[0]!;
 
 /** As if the process had lost the database before it marked the partition as verified. */
 const withoutMark = (inner: ArchiveStore): ArchiveStore => ({
@@ -186,4 +204,47 @@ describe('LIF-3: a tenant that is expunged while its partition is exported', () 
       expect(await problemsOf(url)).toEqual([]);
     },
   );
+});
+
+describe('LIF-3: expunged data in operational events', () => {
+  const SECRET = 'very-private-thing';
+
+  test('a restore leaves it out, and a rewritten file does not contain it', async () => {
+    const { folder, url } = await newArchive();
+    await createDay(database, startOfDay(50));
+    const add = async (data: unknown, type = 'posthorn.notice', options: unknown = null) => {
+      const id = newEventId(startOfDay(50) + 1000);
+      await database.query(
+        'insert into posthorn.events (id, tenant, type, data, deliveries, options) values ($1, $2, $3, $4, 0, $5)',
+        [id, 'posthorn', type, Buffer.from(JSON.stringify(data)), options && JSON.stringify(options)],
+      );
+      return id;
+    };
+    await database.query(
+      `insert into posthorn.endpoints (id, tenant, url, config, version) values ($1, 'posthorn', 'http://127.0.0.1/', '{"operator":true}', 1)`,
+      [endpointId],
+    );
+    const text = `${SECRET} orders (hooks.example.com)`;
+    await add({ groups: [{ type: 'posthorn.circuit.opened', items: [{ tenant: SECRET, text }] }] });
+    await add({ endpoints: [{ tenant: SECRET, api_version: SECRET }] }, 'posthorn.version.sunset');
+    await add({ oldest: { tenant: SECRET } }, 'posthorn.queue.age');
+    const payload = await add({ a: 1 }, 'order.paid', { schema_errors: [{ path: `/${SECRET}` }] });
+    await archiveAll(database, { url });
+    expect(await contentOf(folder)).toContain(SECRET);
+    expect(await database.query('select from posthorn.events')).toEqual([]);
+
+    await database.query(
+      "insert into posthorn.expunged (kind, id, applied_at) values ('tenant', $1, now()), ('event', $2, now())",
+      [SECRET, payload],
+    );
+    const task = await orderRestore(50);
+    await runArchiveOnce(database, { url });
+    expect(await taskOf(task)).toEqual({ state: 'done', error: null });
+    const restored = await database.query<{ text: string }>(
+      "select concat(convert_from(data, 'UTF8'), options) as text from posthorn.events",
+    );
+    expect(restored).toHaveLength(4);
+    expect(restored.map((row) => row.text).join()).not.toContain(SECRET);
+    expect(await contentOf(folder)).not.toContain(SECRET);
+  });
 });
