@@ -437,6 +437,7 @@ describe('LIF-3: expunging a tenant', () => {
       { tenant },
       { oldest: { tenant } },
       { groups: [{ items: [{ tenant: 'other' }, { tenant }] }] },
+      { endpoints: [{ tenant: 'other' }, { tenant }] },
     ];
     const ids = payloads.map(() => newEventId(Date.now()));
     for (const [n, payload] of payloads.entries())
