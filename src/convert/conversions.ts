@@ -100,7 +100,11 @@ export interface ConversionTrial {
   readonly data: Buffer;
 }
 
-const BUSY = 'Too many conversions wait. Try again.';
+/** Why a trial was not converted. */
+export const describeBusy = ({ restsForMs }: { readonly restsForMs?: number }): string =>
+  restsForMs === undefined
+    ? 'Too many conversions wait. Try again.'
+    : `The converter hung or crashed several times in a row. Posthorn runs it again in ${Math.ceil(restsForMs / 1000)} s.`;
 
 const BATCH_ITEMS = 100;
 const BATCH_BYTES = 4 * 1024 * 1024;
@@ -180,8 +184,10 @@ export class Conversions implements PayloadConverter {
       data: event.data,
     });
     if (answer.kind === 'no_converter') return flagged('no_converter');
-    if (answer.kind !== 'converted')
-      return { version: to, data: null, note: null, error: answer.kind === 'failed' ? answer.message : BUSY };
+    if (answer.kind !== 'converted') {
+      const error = answer.kind === 'failed' ? answer.message : describeBusy(answer);
+      return { version: to, data: null, note: null, error };
+    }
     const note = { status: 'converted', from, to, converter: this.#options.converters!.hash } as const;
     return { version: to, data: answer.data, note, error: null };
   }

@@ -6,7 +6,8 @@
  *      ▼                   └── once, in a fresh thread ── not this conversion's fault
  *
  * A tenant uses at most all threads but one, so that a hanging converter never holds up all tenants. A converter that hung
- * or crashed several times in a row rests: its conversions fail at once for a while instead of taking a thread each.
+ * or crashed several times in a row for a tenant rests for that tenant: its conversions are `busy` for a while instead of
+ * taking a thread each. Another tenant's payloads may suit it, so they do not wait.
  */
 import type { Clock } from '../domain/clock.ts';
 import type { VersionStep } from '../domain/version-pins.ts';
@@ -33,8 +34,8 @@ export interface PoolRequest {
 export type PoolAnswer =
   | { readonly kind: 'converted'; readonly data: Buffer }
   | { readonly kind: 'failed'; readonly message: string }
-  /** Not tried: too many wait, or the process stops. */
-  | { readonly kind: 'busy' };
+  /** Not tried: too many wait, or the process stops. `restsForMs`: the converter rests. */
+  | { readonly kind: 'busy'; readonly restsForMs?: number };
 
 interface Job {
   readonly tenant: string;
@@ -57,6 +58,8 @@ const MAX_QUEUED_PER_TENANT = 250;
 /** Losing a thread this often in a row makes a converter rest. */
 const LOSSES_UNTIL_REST = 3;
 const REST_MS = 10_000;
+/** How many lost converters are counted, over all tenants. The oldest are forgotten. */
+const MAX_RESTS = 1_000;
 const REOPEN_AFTER_MS = 1_000;
 
 const LOSSES = {
@@ -73,6 +76,7 @@ export class ConverterPool {
   readonly #slots: Slot[];
   /** Wait for a fresh thread. The slot of each is opening one. */
   readonly #retries: Job[] = [];
+  /** By tenant and converter. */
   readonly #rests = new Map<string, { losses: number; until: number }>();
   #isClosed = false;
 
@@ -103,9 +107,9 @@ export class ConverterPool {
   /** Calls `done` exactly once, possibly before it returns. */
   convert(request: PoolRequest, done: (answer: PoolAnswer) => void): void {
     const name = `${request.type} ${request.path.map(({ from, to }) => `${from}→${to}`).join(', ')}`;
-    const rest = this.#rests.get(name);
-    if (rest !== undefined && rest.until > this.#options.clock.monotonic())
-      return done({ kind: 'failed', message: this.#describeRest(name) });
+    const restsUntil = this.#rests.get(restKey(request.tenant, name))?.until ?? 0;
+    const restsForMs = restsUntil - this.#options.clock.monotonic();
+    if (restsUntil > 0 && restsForMs > 0) return done({ kind: 'busy', restsForMs });
     const job = { tenant: request.tenant, request, name, done, isRetry: false };
     if (this.#isClosed || !this.#queue.add(job)) return done({ kind: 'busy' });
     this.#startJobs();
@@ -158,7 +162,7 @@ export class ConverterPool {
 
   #onAnswer(job: Job, answer: ThreadAnswer): void {
     if (answer.kind !== 'lost') {
-      this.#rests.delete(job.name);
+      this.#rests.delete(restKey(job.tenant, job.name));
       return job.done(
         answer.kind === 'failed'
           ? { kind: 'failed', message: `The converter of ${job.request.type} failed. ${answer.message}` }
@@ -171,23 +175,20 @@ export class ConverterPool {
       this.#retries.push(job);
       return;
     }
-    this.#countLoss(job.name);
+    this.#countLoss(restKey(job.tenant, job.name));
     const what = LOSSES[answer.why === 'closed' ? 'exited' : answer.why](this.#limits);
     const message = `The converter of ${job.name} ${what}.`;
     job.done({ kind: 'failed', message });
   }
 
-  #countLoss(name: string): void {
+  #countLoss(key: string): void {
     const { clock, restMs = REST_MS } = this.#options;
-    const losses = (this.#rests.get(name)?.losses ?? 0) + 1;
+    const losses = (this.#rests.get(key)?.losses ?? 0) + 1;
     // After its rest one conversion tries it, and makes it rest again if it is lost too.
     const until = losses >= LOSSES_UNTIL_REST ? clock.monotonic() + restMs : 0;
-    this.#rests.set(name, { losses, until });
-  }
-
-  #describeRest(name: string): string {
-    const { restMs = REST_MS } = this.#options;
-    return `The converter of ${name} hung or crashed ${LOSSES_UNTIL_REST} times in a row. Posthorn does not run it for ${restMs / 1000} s.`;
+    this.#rests.delete(key);
+    this.#rests.set(key, { losses, until });
+    if (this.#rests.size > MAX_RESTS) this.#rests.delete(this.#rests.keys().next().value!);
   }
 
   get #limits(): ThreadOptions {
@@ -222,3 +223,5 @@ export class ConverterPool {
     }
   }
 }
+
+const restKey = (tenant: string, name: string): string => `${tenant}\n${name}`;

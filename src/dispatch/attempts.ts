@@ -168,10 +168,16 @@ export class Attempts {
     if (converter === null || !converter.concerns(endpoint)) return next({ event, headers: null });
     converter.convert({ endpoint, event, delivery: item.delivery }, (result) => {
       if (result.kind === 'ready') next(result);
-      else if (result.kind === 'busy') this.#putBack(lane, item, BUSY_BACK_OFF_MS);
+      else if (result.kind === 'busy') this.#waitForConverter(lane, item, result.restsForMs);
       else if (result.kind === 'gone') this.#markDead(lane, item, 'expired');
       else this.#failConversion(lane, item, event, result.message);
     });
+  }
+
+  /** If a converter rests, the deliveries that need no conversion or another one go on, unless order forbids it. */
+  #waitForConverter(lane: Lane, item: LaneItem, restsForMs = 0): void {
+    if (restsForMs === 0 || lane.fifo) this.#putBack(lane, item, Math.max(restsForMs, BUSY_BACK_OFF_MS));
+    else this.#putBackUntil(lane, item, this.#options.clock.now() + restsForMs);
   }
 
   /** A failed attempt without a request. It says nothing about the receiver. */
