@@ -5,7 +5,7 @@
  *   no such version, no chain of converters ───────────────────────────────────▶ ready, as published and flagged
  *   retry ─▶ sent before in that version? ── yes ──────────────────────────────▶ ready, with the same bytes
  *              │ no
- *   first try, replay ─▶ cached? ─▶ convert in a thread ─▶ store ─▶ cache ─────▶ ready, converted
+ *   first try, replay ─▶ cached? ─▶ convert in a process ─▶ store ─▶ cache ────▶ ready, converted
  *                                     │ failed               │ the payload is gone: gone
  *                                     ▼ failed, busy         ▼ the store does not answer: busy
  *

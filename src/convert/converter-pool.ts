@@ -1,23 +1,23 @@
 /**
- * Runs converters in a few threads.
+ * Runs converters in a few processs.
  *
- *   convert ─▶ queued (tenants take turns) ─▶ running in a thread ─▶ converted | failed
- *      │ full: busy        ▲                        │ the thread was lost: it is replaced
- *      ▼                   └── once, in a fresh thread ── not this conversion's fault
+ *   convert ─▶ queued (tenants take turns) ─▶ running in a process ─▶ converted | failed
+ *      │ full: busy        ▲                        │ the process was lost: it is replaced
+ *      ▼                   └── once, in a fresh process ── not this conversion's fault
  *
- * A tenant uses at most all threads but one, so that a hanging converter never holds up all tenants. A converter that hung
+ * A tenant uses at most all processs but one, so that a hanging converter never holds up all tenants. A converter that hung
  * or crashed several times in a row for a tenant rests for that tenant: its conversions are `busy` for a while instead of
- * taking a thread each. Another tenant's payloads may suit it, so they do not wait.
+ * taking a process each. Another tenant's payloads may suit it, so they do not wait.
  */
 import type { Clock } from '../domain/clock.ts';
 import type { VersionStep } from '../domain/version-pins.ts';
+import { ConverterProcess, type ProcessAnswer, type ProcessOptions } from './converter-process.ts';
 import type { ConverterSet } from './converter-set.ts';
-import { ConverterThread, type ThreadAnswer, type ThreadOptions } from './converter-thread.ts';
 import { TenantTurns } from './tenant-turns.ts';
 
-export interface ConverterPoolOptions extends Omit<ThreadOptions, 'configUrl' | 'modules'> {
+export interface ConverterPoolOptions extends Omit<ProcessOptions, 'configUrl' | 'modules'> {
   readonly clock: Clock;
-  readonly threads: number;
+  readonly processes: number;
   readonly maxQueued?: number;
   readonly maxQueuedPerTenant?: number;
   readonly restMs?: number;
@@ -42,12 +42,12 @@ interface Job {
   readonly request: PoolRequest;
   readonly name: string;
   readonly done: (answer: PoolAnswer) => void;
-  /** True if it was lost with a thread that something else had spoiled. */
+  /** True if it was lost with a process that something else had spoiled. */
   isRetry: boolean;
 }
 
 interface Slot {
-  thread: ConverterThread | null;
+  process: ConverterProcess | null;
   job: Job | null;
   conversions: number;
   isOpening: boolean;
@@ -55,7 +55,7 @@ interface Slot {
 
 const MAX_QUEUED = 1_000;
 const MAX_QUEUED_PER_TENANT = 250;
-/** Losing a thread this often in a row makes a converter rest. */
+/** Losing a process this often in a row makes a converter rest. */
 const LOSSES_UNTIL_REST = 3;
 const REST_MS = 10_000;
 /** How many lost converters are counted, over all tenants. The oldest are forgotten. */
@@ -63,10 +63,10 @@ const MAX_RESTS = 1_000;
 const REOPEN_AFTER_MS = 1_000;
 
 const LOSSES = {
-  timeout: (limits: ThreadOptions) => `did not return within ${limits.timeoutMs} ms`,
-  memory: (limits: ThreadOptions) =>
+  timeout: (limits: ProcessOptions) => `did not return within ${limits.timeoutMs} ms`,
+  memory: (limits: ProcessOptions) =>
     `used more than ${Math.round(limits.memoryBytes / 1024 / 1024)} MiB of memory`,
-  exited: () => 'ended its thread',
+  exited: () => 'ended its process',
 };
 
 export class ConverterPool {
@@ -74,22 +74,22 @@ export class ConverterPool {
   readonly #set: ConverterSet;
   readonly #queue: TenantTurns<Job>;
   readonly #slots: Slot[];
-  /** Wait for a fresh thread. The slot of each is opening one. */
+  /** Wait for a fresh process. The slot of each is opening one. */
   readonly #retries: Job[] = [];
   /** By tenant and converter. */
   readonly #rests = new Map<string, { losses: number; until: number }>();
   #isClosed = false;
 
-  /** `thread` has loaded `set` and becomes the first of the pool. */
-  constructor(options: ConverterPoolOptions, set: ConverterSet, thread: ConverterThread) {
+  /** `process` has loaded `set` and becomes the first of the pool. */
+  constructor(options: ConverterPoolOptions, set: ConverterSet, process: ConverterProcess) {
     this.#options = options;
     this.#set = set;
     this.#queue = new TenantTurns({
       maxItems: options.maxQueued ?? MAX_QUEUED,
       maxItemsPerTenant: options.maxQueuedPerTenant ?? MAX_QUEUED_PER_TENANT,
     });
-    this.#slots = Array.from({ length: options.threads }, (_, index) => ({
-      thread: index === 0 ? thread : null,
+    this.#slots = Array.from({ length: options.processes }, (_, index) => ({
+      process: index === 0 ? process : null,
       job: null,
       conversions: 0,
       isOpening: false,
@@ -115,7 +115,7 @@ export class ConverterPool {
     this.#startJobs();
   }
 
-  /** Ends all threads. Waiting conversions are `busy`. */
+  /** Ends all processs. Waiting conversions are `busy`. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const waiting = [
@@ -125,20 +125,20 @@ export class ConverterPool {
     ];
     for (const slot of this.#slots) slot.job = null;
     for (const { done } of waiting) done({ kind: 'busy' });
-    await Promise.all(this.#slots.map(({ thread }) => thread?.close()));
+    await Promise.all(this.#slots.map(({ process }) => process?.close()));
   }
 
   #startJobs(): void {
     for (const slot of this.#slots) {
       if (slot.job !== null || slot.isOpening) continue;
-      if (slot.thread === null) {
-        // One thread is enough while it is idle most of the time.
-        if (this.#queue.size > 0) void this.#openThread(slot);
+      if (slot.process === null) {
+        // One process is enough while it is idle most of the time.
+        if (this.#queue.size > 0) void this.#openProcess(slot);
         continue;
       }
       const retry = slot.conversions === 0 ? this.#retries.shift() : undefined;
       const job = retry ?? this.#queue.take((tenant) => this.#mayRun(tenant));
-      if (job !== null) this.#run(slot, slot.thread, job);
+      if (job !== null) this.#run(slot, slot.process, job);
     }
   }
 
@@ -147,20 +147,20 @@ export class ConverterPool {
     return busy < Math.max(1, this.#slots.length - 1);
   }
 
-  #run(slot: Slot, thread: ConverterThread, job: Job): void {
+  #run(slot: Slot, process: ConverterProcess, job: Job): void {
     slot.job = job;
     slot.conversions += 1;
     const { type, path, data } = job.request;
-    thread.run({ type, keys: this.#set.keysOf(type, path), data }, (answer) => {
+    process.run({ type, keys: this.#set.keysOf(type, path), data }, (answer) => {
       if (slot.job !== job) return;
       slot.job = null;
-      if (thread.isWorn || thread.isClosed) this.#replaceThread(slot);
+      if (process.isWorn || process.isClosed) this.#replaceProcess(slot);
       this.#onAnswer(job, answer);
       this.#startJobs();
     });
   }
 
-  #onAnswer(job: Job, answer: ThreadAnswer): void {
+  #onAnswer(job: Job, answer: ProcessAnswer): void {
     if (answer.kind !== 'lost') {
       this.#rests.delete(restKey(job.tenant, job.name));
       return job.done(
@@ -191,31 +191,31 @@ export class ConverterPool {
     if (this.#rests.size > MAX_RESTS) this.#rests.delete(this.#rests.keys().next().value!);
   }
 
-  get #limits(): ThreadOptions {
+  get #limits(): ProcessOptions {
     return { ...this.#options, configUrl: this.#set.url, modules: this.#set.modules };
   }
 
-  #replaceThread(slot: Slot): void {
-    const old = slot.thread;
-    slot.thread = null;
+  #replaceProcess(slot: Slot): void {
+    const old = slot.process;
+    slot.process = null;
     if (old !== null && !old.isClosed)
-      void old.close().catch((error) => this.#options.onProblem('end a converter thread', error));
-    void this.#openThread(slot);
+      void old.close().catch((error) => this.#options.onProblem('end a converter process', error));
+    void this.#openProcess(slot);
   }
 
-  async #openThread(slot: Slot): Promise<void> {
+  async #openProcess(slot: Slot): Promise<void> {
     if (slot.isOpening || this.#isClosed) return;
     slot.isOpening = true;
     const { clock, onProblem } = this.#options;
     try {
-      const { thread } = await ConverterThread.open(this.#limits);
-      if (this.#isClosed) return await thread.close();
-      slot.thread = thread;
+      const { process } = await ConverterProcess.open(this.#limits);
+      if (this.#isClosed) return await process.close();
+      slot.process = process;
       slot.conversions = 0;
       slot.isOpening = false;
       this.#startJobs();
     } catch (error) {
-      onProblem('start a converter thread', error);
+      onProblem('start a converter process', error);
       clock.after(REOPEN_AFTER_MS, () => {
         slot.isOpening = false;
         this.#startJobs();

@@ -148,7 +148,7 @@ export class Attempts {
     });
   }
 
-  /** A careful lane records the start first, so that a converter that ends the process is found out like any other poison. */
+  /** A careful lane records the start first, so that a conversion that ends the worker is found out like any other poison. */
   #prepare(lane: Lane, item: LaneItem, event: EventContent): void {
     if (lane.isCareful)
       this.#recordStart(lane, item, (isLate) =>
