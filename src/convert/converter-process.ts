@@ -151,7 +151,10 @@ export class ConverterProcess {
   /** Ends the process at once. A conversion that runs is lost. */
   async close(): Promise<void> {
     this.#end('closed');
+    // Otherwise a server that has nothing else to do would end before its caller.
+    this.#child.ref();
     await this.#ended.promise;
+    this.#unref();
   }
 
   /** An error means that the process has ended, which `exit` reports. */
