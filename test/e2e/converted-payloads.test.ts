@@ -43,6 +43,34 @@ test('VER-2, LIF-1: converted payloads go when their event is gone, and no soone
   expect(left.map(({ id }) => id)).toEqual([kept, young]);
 });
 
+test('VER-2, LIF-3: an expunge by a node of the previous release deletes what is derived from the payload, too', async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const [gone, kept] = [newEventId(Date.now()), newEventId(Date.now())];
+  await database.query("insert into posthorn.tenants (id) values ('acme')");
+  for (const id of [gone, kept]) {
+    await database.query(
+      `insert into posthorn.events (id, tenant, type, data, deliveries, options)
+       values ($1, 'acme', 'a.b', '1', 0, '{"schema_version":"v2","schema_errors":[{"path":"data.name","message":"x"}]}')`,
+      [id],
+    );
+    await database.query("insert into posthorn.converted_payloads values ($1, 'v1', 'ab', '1')", [id]);
+    await database.query(
+      `insert into posthorn.schema_failures (id, tenant, event_type, event_id, path, message)
+       values (gen_random_uuid(), 'acme', 'a.b', $1, 'data.name', 'x')`,
+      [id],
+    );
+  }
+  // What it knows of.
+  await database.query('update posthorn.events set data = null where id = $1', [gone]);
+  await database.query('select posthorn.expunge_copies(array[$1::uuid])', [gone]);
+  for (const table of ['converted_payloads', 'schema_failures'])
+    expect(await database.query(`select event_id from posthorn.${table}`)).toEqual([{ event_id: kept }]);
+  const events = await database.query('select id, options from posthorn.events order by data nulls first');
+  expect(events).toMatchObject([{ id: gone }, { id: kept, options: { schema_errors: [{ message: 'x' }] } }]);
+  expect(events[0]!.options).toEqual({ schema_version: 'v2' });
+});
+
 test('VER-2, OBS-4: the operator and the tenants that pin a version hear once that it has passed its sunset', async () => {
   const database = await createTestDatabase();
   const posthorn = await startTestPosthorn({
