@@ -66,6 +66,9 @@ export interface AttemptsOptions {
 /** A payload in the version that the endpoint pins. */
 interface ReadyPayload {
   readonly event: EventContent;
+  /** Of the endpoint when it was converted. */
+  readonly apiVersion: Endpoint['apiVersion'];
+  readonly kind: Endpoint['payload'];
   readonly headers: AttemptRequest['versionHeaders'];
 }
 
@@ -165,16 +168,18 @@ export class Attempts {
   #convert(lane: Lane, item: LaneItem, event: EventContent, next: (payload: ReadyPayload) => void): void {
     const { converter } = this.#options;
     const { endpoint } = lane;
-    if (converter === null || !converter.concerns(endpoint)) return next({ event, headers: null });
+    const { apiVersion, payload: kind } = endpoint;
+    if (converter === null || !converter.concerns(endpoint))
+      return next({ event, headers: null, apiVersion, kind });
     converter.convert({ endpoint, event, delivery: item.delivery }, (result) => {
-      if (result.kind === 'ready') next(result);
+      if (result.kind === 'ready') next({ event: result.event, headers: result.headers, apiVersion, kind });
       else if (result.kind === 'busy') this.#waitForConverter(lane, item, result.restsForMs);
       else if (result.kind === 'gone') this.#markDead(lane, item, 'expired');
       else this.#failConversion(lane, item, event, result.message);
     });
   }
 
-  /** If a converter rests, the deliveries that need no conversion or another one go on, unless order forbids it. */
+  /** If a converter rests, deliveries that do not need it go on, unless order forbids it. */
   #waitForConverter(lane: Lane, item: LaneItem, restsForMs = 0): void {
     if (restsForMs === 0 || lane.fifo) this.#putBack(lane, item, Math.max(restsForMs, BUSY_BACK_OFF_MS));
     else this.#putBackUntil(lane, item, this.#options.clock.now() + restsForMs);
@@ -228,7 +233,10 @@ export class Attempts {
     const { ownership, clock, send } = this.#options;
     // The endpoint may have been paused, or its circuit opened, since the delivery was chosen.
     const isHeld = !lane.isActive || (!item.isProbe && !lane.breaker.allowsTraffic);
-    if (isHeld || !ownership.maySend(lane.shard)) return this.#putBack(lane, item);
+    const { endpoint } = lane;
+    // Its version may have changed, too. The next start converts to the new one.
+    const isOutdated = payload.apiVersion !== endpoint.apiVersion || payload.kind !== endpoint.payload;
+    if (isHeld || isOutdated || !ownership.maySend(lane.shard)) return this.#putBack(lane, item);
     const waitMs = lane.tryStart(clock.monotonic());
     if (waitMs > MAX_PACE_MS) return this.#putBack(lane, item);
     if (waitMs > 0) {
@@ -237,7 +245,7 @@ export class Attempts {
     }
     const { delivery } = item;
     const request: AttemptRequest = {
-      endpoint: lane.endpoint,
+      endpoint,
       event: payload.event,
       versionHeaders: payload.headers,
       deliveryId: delivery.id,
