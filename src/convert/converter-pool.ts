@@ -133,7 +133,7 @@ export class ConverterPool {
       if (slot.job !== null || slot.isOpening) continue;
       if (slot.process === null) {
         // One process is enough while it is idle most of the time.
-        if (this.#queue.size > 0) void this.#openProcess(slot);
+        if (this.#queue.size + this.#retries.length > 0) void this.#openProcess(slot);
         continue;
       }
       const retry = slot.conversions === 0 ? this.#retries.shift() : undefined;
