@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util';
 import { startPostgres, startReceiver } from './harness.ts';
 import { type Bench, type Bound, type Figure, isWithin } from './scenario.ts';
 import { backlog } from './scenarios/backlog.ts';
+import { batchesToOneEndpoint } from './scenarios/batches.ts';
 import { bloat } from './scenarios/bloat.ts';
 import { cost } from './scenarios/cost.ts';
 import { endpoints } from './scenarios/endpoints.ts';
@@ -20,6 +21,7 @@ import { outbox } from './scenarios/outbox.ts';
 import { relay } from './scenarios/relay.ts';
 import { retention } from './scenarios/retention.ts';
 import { simpleDesign } from './scenarios/simple-design.ts';
+import { storm } from './scenarios/storm.ts';
 import { throughput } from './scenarios/throughput.ts';
 import { validation } from './scenarios/validation.ts';
 
@@ -29,6 +31,8 @@ const ALL: Bench[] = [
   cost,
   latency,
   isolation,
+  storm,
+  batchesToOneEndpoint,
   noisyFanOut,
   noisyLockedRow,
   noisyPatterns,

@@ -11,7 +11,7 @@ import type { Log } from './telemetry/log.ts';
 
 export interface ArchiveRunsOptions {
   readonly config: Config;
-  readonly requests: Pick<ArchiveRequests, 'hasWork'>;
+  readonly requests: Pick<ArchiveRequests, 'hasWork' | 'requireArchive'>;
   readonly log: Log;
   readonly metrics: {
     onArchived(archived: { readonly rows: number; readonly bytes: number }): void;
@@ -37,7 +37,10 @@ export class ArchiveRuns implements Service {
     this.#options = options;
   }
 
-  start(): void {}
+  /** Tells servers without an archive that they must wait for it. */
+  async start(): Promise<void> {
+    await this.#options.requests.requireArchive();
+  }
 
   /** Resolves when the process was started, if it is needed and does not run yet. */
   async runIfNeeded(): Promise<void> {

@@ -94,7 +94,8 @@ function createUpkeep(
     everyMs: config.upkeepMs,
     retention: store.retention,
     days: retentionOf(config),
-    beforeDrop: archive === null ? undefined : (partition) => store.archive.request(partition),
+    beforeDrop: (partition) =>
+      archive === null ? store.archive.mayDrop(partition) : store.archive.request(partition),
     startArchive: archive === null ? undefined : () => archive.runIfNeeded(),
     onDropped: (partitions) => log.info({ partitions }, 'dropped expired partitions'),
     onDeadLettersExpired: (count, endpointIds) => {

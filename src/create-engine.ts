@@ -10,8 +10,11 @@ import type { Config } from './config/index.ts';
 import {
   type AttemptObserver,
   Attempts,
+  BatchComposer,
+  BatchRecorder,
   CarefulShards,
   CommitRouter,
+  DebounceDecisions,
   FactsPoller,
   type HistoryChange,
   Janitor,
@@ -273,6 +276,7 @@ function createSendingParts(ports: EnginePorts, stages: EngineStages, config: En
     onProblem,
   });
   const payloads = new Payloads({ events: ports.eventLookup, onProblem });
+  const batchRecorder = new BatchRecorder({ queue, clock, ownership, onProblem });
   const { converter } = stages;
   ports.notifier.subscribe('expunged', (eventId) => {
     payloads.expunge(eventId);
@@ -293,6 +297,10 @@ function createSendingParts(ports: EnginePorts, stages: EngineStages, config: En
     observer,
     recentStarts,
     retryAfterCapMs: config.retryAfterCapMs,
+    composer: new BatchComposer({ clock, queue, payloads, onProblem }),
+    recorder: batchRecorder,
+    debounce: new DebounceDecisions(queue, clock),
+    onProblem,
   });
   scheduler.connect({ attempts, refill });
   return {
@@ -306,6 +314,7 @@ function createSendingParts(ports: EnginePorts, stages: EngineStages, config: En
     laneKeeper,
     settler,
     attempts,
+    batchRecorder,
   };
 }
 

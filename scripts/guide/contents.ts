@@ -19,7 +19,7 @@ const CHAPTERS: readonly Chapter[] = [
     title: 'Publish',
     files: docs('api', 'idempotency', 'outbox', 'relay', 'library', 'catalogue', 'versions', 'pins'),
   },
-  { title: 'Deliver', files: docs('signatures', 'filters', 'endpoint-auth', 'challenges') },
+  { title: 'Deliver', files: docs('signatures', 'filters', 'shaping', 'endpoint-auth', 'challenges') },
   {
     title: 'Observe',
     files: docs('live-tail', 'statistics', 'metrics', 'tracing', 'operational-events', 'notices', 'audit'),

@@ -5,6 +5,7 @@ import { auditRoutes } from './audit/routes.ts';
 import { consoleRoutes } from './console/routes.ts';
 import { deadLetterGroupRoutes } from './dead-letters/group-routes.ts';
 import { deadLetterRoutes } from './dead-letters/routes.ts';
+import { batchRoutes } from './deliveries/batch-routes.ts';
 import { deliveryRoutes } from './deliveries/routes.ts';
 import { sentRequestRoutes } from './deliveries/sent-request-routes.ts';
 import type { ApiDependencies } from './dependencies.ts';
@@ -109,6 +110,7 @@ function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
     await v1.register(eventRoutes({ pool, clock, endpoints }));
     await v1.register(deliveryRoutes({ pool, endpoints }));
     await v1.register(sentRequestRoutes(dependencies));
+    await v1.register(batchRoutes({ pool }));
     await v1.register(expungeRoutes(manage.expunge));
     await v1.register(replayRoutes(manage.replay, endpoints));
     await v1.register(deadLetterRoutes(manage, { pool, endpoints }));

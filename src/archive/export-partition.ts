@@ -1,7 +1,8 @@
 /**
  * Exports one partition: day by day, part by part, in the order of the keys. Reads without a snapshot, so that a long export does
  * not keep VACUUM from the queue. At the end it compares the number of rows in the archive with that in the database, and writes
- * the days again that differ: rows of an expired partition rarely change, but a late result or an expunge can change them.
+ * the days again that differ: rows of an expired partition rarely change, but a late result or an expunge can change them. Days
+ * with a file that is missing or has another size are written again too: an earlier process wrote it, and it may be lost since.
  */
 import {
   ArchiveError,
@@ -51,6 +52,8 @@ class PartitionExport {
   readonly #from: Uuid;
   readonly #to: Uuid;
   #task: Uuid | null = null;
+  /** Days whose manifest was written in this round. */
+  #written = new Set<string>();
   #total = 0;
   #done = 0;
 
@@ -84,7 +87,9 @@ class PartitionExport {
     for (let round = 1; ; round += 1) {
       await this.#exportDays();
       this.#step('count');
-      const changed = await this.#findChangedDays();
+      const changed = [
+        ...new Set([...(await this.#findChangedDays()), ...(await this.#findLostDays())]),
+      ].sort();
       if (changed.length === 0) break;
       if (round === MAX_ROUNDS)
         throw new ArchiveError(
@@ -92,6 +97,7 @@ class PartitionExport {
         );
       await store.forgetParts(name, changed);
     }
+    await this.#cleanOtherDays();
     const parts = await store.listParts({ partition: name });
     return parts.reduce((sum, { rows }) => sum + rows, 0);
   }
@@ -100,6 +106,7 @@ class PartitionExport {
     const { store } = this.#options;
     const { table, name } = this.#partition;
     this.#done = 0;
+    this.#written.clear();
     for (let from: Uuid = this.#from; ; ) {
       const first = await store.findFirstKey(table, from, this.#to);
       if (first === null) return;
@@ -108,6 +115,20 @@ class PartitionExport {
       const parts = await store.listParts({ kind: table, day });
       this.#done += sumRows(parts.filter(({ partition }) => partition === name));
       from = firstIdAt(endOfDay(day));
+    }
+  }
+
+  /**
+   * Deletes files of days that have no rows any more, for instance because their tenant was expunged during the export. Also after
+   * a process that was killed before it could do so.
+   */
+  async #cleanOtherDays(): Promise<void> {
+    const { target } = this.#options;
+    const { table, fromMs, toMs } = this.#partition;
+    for (let ms = fromMs; ms < toMs; ms = endOfDay(dayOf(ms))) {
+      const day = dayOf(ms);
+      if (!this.#written.has(day) && (await target.list(`${folderOf(table, day)}/`)).length > 0)
+        await this.#writeManifest(day);
     }
   }
 
@@ -184,6 +205,7 @@ class PartitionExport {
   async #writeManifest(day: string): Promise<void> {
     this.#step('manifest');
     await writeManifest(this.#options, this.#partition.table, day);
+    this.#written.add(day);
   }
 
   /** Days whose rows in the database are not those in the archive. */
@@ -202,6 +224,20 @@ class PartitionExport {
       if ((await store.countRows(table, firstIdAt(ms), to)) !== (archived.get(day) ?? 0)) changed.push(day);
     }
     return changed;
+  }
+
+  /** Days with files that are not in the archive as they are recorded. */
+  async #findLostDays(): Promise<string[]> {
+    const { store, target } = this.#options;
+    const days: string[] = [];
+    for (const part of await store.listParts({ partition: this.#partition.name })) {
+      if (part.archive !== target.url)
+        throw new ArchiveError(
+          `${partNameOf(part)} is in the archive ${part.archive}, not in ${target.url}. Set POSTHORN_ARCHIVE_URL to it until ${part.partition} is archived.`,
+        );
+      if ((await target.sizeOf(partNameOf(part))) !== part.bytes) days.push(part.day);
+    }
+    return days;
   }
 
   #step(step: ExportStep): void {

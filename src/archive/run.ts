@@ -113,7 +113,13 @@ async function claimArchive(store: ArchiveStore, target: ArchiveTarget): Promise
   const id = await store.readDeploymentId();
   const text = await target.readText(OWNER_FILE);
   if (text === null) {
-    await target.putText(OWNER_FILE, `${JSON.stringify({ deployment_id: id })}\n`);
+    const owner = JSON.stringify({ deployment_id: id });
+    // For instance a disk that is not mounted: the directory below it is empty.
+    if (await store.hasParts(target.url))
+      throw new ArchiveError(
+        `The archive ${target.url} has no ${OWNER_FILE}, although files were written to it. Mount it, or bring its files back. If they are lost, create ${OWNER_FILE} with the content ${owner}.`,
+      );
+    await target.putText(OWNER_FILE, `${owner}\n`);
     return;
   }
   if (!text.includes(id))

@@ -146,6 +146,8 @@ const MESSAGES: Record<ErrorClass, string> = {
   http_5xx: 'The receiver failed',
   oauth_failed: 'The token endpoint gave no access token',
   oauth_rejected: 'The receiver refused the access token',
+  batch_event_failed: 'The receiver reported that this event of the batch failed',
+  batch_result_invalid: 'The batch result of the receiver cannot be read',
   mail_failed: 'The mail server did not take the message',
   mail_rejected: 'The mail server refused the message',
   conversion_failed: 'The payload could not be converted',

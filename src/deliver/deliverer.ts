@@ -7,6 +7,7 @@
  * loopback: 29 µs of processor time per attempt, 12 of them in the kernel. `request` takes 44 µs without a deadline and
  * 60 to 70 µs with `AbortSignal.timeout`.
  */
+import { BATCH_RESULT_CAP_BYTES } from '../domain/batch.ts';
 import { type Clock, systemClock } from '../domain/clock.ts';
 import type { Endpoint, SignatureProfile } from '../domain/endpoint.ts';
 import type { OAuthClient } from '../domain/endpoint-auth.ts';
@@ -20,11 +21,13 @@ import { identityOf } from './client-identity.ts';
 import { type CertificateAuthorities, createConnector } from './connector.ts';
 import { type Destination, locateUrl } from './destination.ts';
 import { compilePolicy, type EgressPolicy } from './egress/policy.ts';
-import { buildMessage } from './envelope.ts';
+import { buildBatchMessage, buildMessage } from './envelope.ts';
 import {
   type AttemptFacts,
   addProfileHeaders,
   attemptHeaders,
+  batchHeaders,
+  factsOfBatch,
   type GivenNames,
   givenNames,
   type HeaderRedaction,
@@ -49,6 +52,8 @@ import {
 export interface OutgoingRequest {
   readonly endpoint: Endpoint;
   readonly event: EventContent;
+  /** Set if the request carries a batch: its id and all its events, in order. */
+  readonly batch?: { readonly id: Uuid; readonly events: readonly EventContent[] };
   /** About the version of the payload. Absent or null: none. */
   readonly versionHeaders?: Readonly<Record<string, string>> | null;
   readonly deliveryId: Uuid;
@@ -56,6 +61,8 @@ export interface OutgoingRequest {
   readonly number: number;
   /** The error class of the previous attempt. Null: this is the first. */
   readonly retryReason: string | null;
+  /** How many events this one stands for, besides itself. */
+  readonly debounced?: number;
   /** A shorter deadline than the endpoint's own, for an endpoint that is consistently slow (DLV-3). */
   readonly timeoutMs?: number;
   /** Called when the connection is open. Returns false if the request must not be sent any more. */
@@ -143,6 +150,7 @@ class HttpDeliverer implements Deliverer {
   readonly #tokens: AccessTokens;
   readonly #context: AttemptContext;
   readonly #tokenContext: AttemptContext;
+  readonly #batchContext: AttemptContext;
   readonly #plans = new WeakMap<Endpoint, Plan>();
   readonly #inFlight = new Set<Attempt>();
   #ended: Attempt[] = [];
@@ -182,6 +190,13 @@ class HttpDeliverer implements Deliverer {
       ...this.#context,
       responseCapBytes: TOKEN_RESPONSE_CAP_BYTES,
       wireCapBytes: overheadBytes + TOKEN_RESPONSE_CAP_BYTES,
+    };
+    // The answer may name every event of the batch.
+    const batchCapBytes = Math.max(responseCapBytes, BATCH_RESULT_CAP_BYTES);
+    this.#batchContext = {
+      ...this.#context,
+      responseCapBytes: batchCapBytes,
+      wireCapBytes: overheadBytes + batchCapBytes,
     };
   }
 
@@ -298,9 +313,10 @@ class HttpDeliverer implements Deliverer {
     if (typeof plan.destination === 'string') return plan.destination;
     const startedAt = this.#clock.now();
     const startMonotonic = this.#clock.monotonic();
+    const { batch } = request;
     const facts: AttemptFacts = {
       event,
-      eventId: publicId('evt', event.id),
+      eventId: batch === undefined ? publicId('evt', event.id) : publicId('bat', batch.id),
       deliveryId: publicId('dlv', request.deliveryId),
       number: request.number,
       retryReason: request.retryReason,
@@ -308,23 +324,31 @@ class HttpDeliverer implements Deliverer {
       timestampSeconds: Math.floor(startedAt / 1000),
     };
     const { publicUrl } = this.#options;
-    const message = buildMessage(endpoint, event, facts.eventId, publicUrl, SIGNING_HEADROOM);
-    const headers = attemptHeaders(plan.headers, facts);
-    if (plan.profile === 'hex' || plan.profile === 'github') addProfileHeaders(headers, plan.profile, facts);
+    const message =
+      batch === undefined
+        ? buildMessage(endpoint, event, facts.eventId, publicUrl, SIGNING_HEADROOM)
+        : buildBatchMessage(endpoint, batch.events, facts.eventId, publicUrl, SIGNING_HEADROOM);
+    const headers =
+      batch === undefined
+        ? attemptHeaders(plan.headers, facts)
+        : batchHeaders(plan.headers, facts, batch.events.length);
+    if (request.debounced !== undefined) headers['posthorn-debounced'] = String(request.debounced);
+    if (plan.profile === 'hex' || plan.profile === 'github')
+      addProfileHeaders(headers, plan.profile, batch === undefined ? facts : factsOfBatch(facts));
     plan.sign(
       { eventId: facts.eventId, timestampSeconds: facts.timestampSeconds, message, nowMs: startedAt },
       headers,
     );
-    return new Attempt(this.#context, {
+    return new Attempt(batch === undefined ? this.#context : this.#batchContext, {
       method: 'POST',
       destination: plan.destination,
       headers,
       tokens: plan.tokens,
       body: message.memory.subarray(message.bodyAt),
       redirectsAllowed: endpoint.followRedirects,
-      customHeaders: [endpoint.headers, event.headers],
+      customHeaders: [endpoint.headers, batch === undefined ? event.headers : null],
       redaction: plan.redaction,
-      names: withEventNames(plan.names, event),
+      names: batch === undefined ? withEventNames(plan.names, event) : plan.names,
       timeoutMs: Math.min(request.timeoutMs ?? endpoint.timeoutMs, endpoint.timeoutMs),
       startedAt,
       startMonotonic,

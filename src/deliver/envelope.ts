@@ -40,9 +40,8 @@ export function buildMessage(
     const body = noticeBody(endpoint, event, publicUrl, null);
     return { memory: Buffer.concat([Buffer.alloc(headroom), body]), bodyAt: headroom };
   }
-  let head = envelopeHead(endpoint, event, eventId);
+  const head = envelopeStart(endpoint, event, eventId, publicUrl);
   const thin = endpoint.payload === 'thin';
-  head += thin ? `,"url":${JSON.stringify(linkTo(eventId, publicUrl))}` : ',"data":';
   const headLength = Buffer.byteLength(head);
   const dataLength = thin ? 0 : event.data.length;
   const memory = Buffer.allocUnsafe(headroom + headLength + dataLength + 1);
@@ -52,7 +51,54 @@ export function buildMessage(
   return { memory, bodyAt: headroom };
 }
 
+/** Everything before the producer's own bytes, or before the closing brace of a thin envelope. */
+function envelopeStart(endpoint: Endpoint, event: EventContent, eventId: string, publicUrl: string): string {
+  const head = envelopeHead(endpoint, event, eventId);
+  return endpoint.payload === 'thin'
+    ? `${head},"url":${JSON.stringify(linkTo(eventId, publicUrl))}`
+    : `${head},"data":`;
+}
+
+/** The body of a batch: `{"id": "bat_…", "events": [envelope, …]}`. */
+export function buildBatchMessage(
+  endpoint: Endpoint,
+  events: readonly EventContent[],
+  batchId: string,
+  publicUrl: string,
+  headroom: number,
+): Message {
+  const thin = endpoint.payload === 'thin';
+  const open = `{"id":"${batchId}","events":[`;
+  const heads = events.map((event) => envelopeStart(endpoint, event, publicId('evt', event.id), publicUrl));
+  let length = open.length + 2 + Math.max(0, events.length - 1);
+  for (const [index, event] of events.entries())
+    length += Buffer.byteLength(heads[index]!) + (thin ? 0 : event.data.length) + 1;
+  const memory = Buffer.allocUnsafe(headroom + length);
+  let at = headroom + memory.write(open, headroom);
+  for (const [index, event] of events.entries()) {
+    at += memory.write(`${index === 0 ? '' : ','}${heads[index]}`, at);
+    if (!thin) {
+      memory.set(event.data, at);
+      at += event.data.length;
+    }
+    memory[at] = CLOSING_BRACE;
+    at += 1;
+  }
+  memory.write(']}', at);
+  return { memory, bodyAt: headroom };
+}
+
 /** The exact request body of any attempt of this event to this endpoint. */
 export function buildBody(endpoint: Endpoint, event: EventContent, publicUrl: string): Buffer {
   return buildMessage(endpoint, event, publicId('evt', event.id), publicUrl, 0).memory;
+}
+
+/** The exact request body of any attempt of this batch. */
+export function buildBatchBody(
+  endpoint: Endpoint,
+  events: readonly EventContent[],
+  batchId: string,
+  publicUrl: string,
+): Buffer {
+  return buildBatchMessage(endpoint, events, batchId, publicUrl, 0).memory;
 }

@@ -206,6 +206,35 @@ export function attemptHeaders(
   return headers;
 }
 
+/** The type that receivers of the `hex` and `github` profiles get for a batch. */
+const BATCH_TYPE = 'posthorn.batch';
+
+/**
+ * All headers of a batch but the signature. Headers that describe a single event are left out: every envelope has the id
+ * and the type of its event. Headers that producers gave their events are not sent.
+ */
+export function batchHeaders(
+  constants: Readonly<Record<string, string>>,
+  facts: AttemptFacts,
+  size: number,
+): Record<string, string> {
+  const headers: Record<string, string> = { ...constants };
+  headers['webhook-id'] = facts.eventId;
+  headers['webhook-timestamp'] = String(facts.timestampSeconds);
+  headers['posthorn-batch'] = String(size);
+  headers['posthorn-attempt'] = String(facts.number);
+  if (facts.event.isTest === true) headers['posthorn-test'] = 'true';
+  if (facts.retryReason !== null) headers['posthorn-retry-reason'] = facts.retryReason;
+  return headers;
+}
+
+/** A batch as if it were one event, for profiles whose headers identify events. */
+export const factsOfBatch = (facts: AttemptFacts): AttemptFacts => ({
+  ...facts,
+  deliveryId: facts.eventId,
+  event: { ...facts.event, type: BATCH_TYPE, idempotencyKey: null },
+});
+
 /** Adds the headers by which receivers of the `hex` and `github` profiles identify events. */
 export function addProfileHeaders(
   headers: Record<string, string>,

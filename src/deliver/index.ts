@@ -9,7 +9,7 @@ export {
 } from './deliverer.ts';
 export { checkUrl, type UrlCheck } from './egress/check-url.ts';
 export { compilePolicy, DEVELOPMENT_EGRESS, type EgressPolicy, STRICT_EGRESS } from './egress/policy.ts';
-export { buildBody } from './envelope.ts';
+export { buildBatchBody, buildBody } from './envelope.ts';
 export {
   type HeaderRedaction,
   isCredentialHeader,

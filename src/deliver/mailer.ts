@@ -4,6 +4,8 @@
  *
  *   not confirmed, no confirmation   mail_rejected: nothing is sent
  *   confirmation over its limit      mail_rejected: nothing is sent
+ *   too many messages wait           mail_failed: nothing is sent
+ *   timeout while it waits           timeout: nothing is sent
  *   250 from the mail server         delivered
  *   5xx from the mail server         mail_rejected
  *   anything else                    mail_failed: retried
@@ -19,6 +21,7 @@ import { isNoticeType, noticeTypes } from '../domain/notices.ts';
 import type { AttemptOutcome, ErrorClass } from '../domain/outcome.ts';
 import type { AttemptRequest } from '../ports/stages.ts';
 import { codeOf, errorMessage } from './classify-error.ts';
+import { MailQueue, type QueuedMail } from './mail-queue.ts';
 import { noticeBody, subjectOf } from './notice-body.ts';
 
 /** One message for one recipient. */
@@ -70,8 +73,13 @@ class Withdrawn extends Error {}
 /** This process stops before the server has answered. */
 class Interrupted extends Withdrawn {}
 
+/** How many messages a process sends at once. */
+export const MAIL_CONNECTIONS = 3;
+const QUEUE_LIMITS = { connections: MAIL_CONNECTIONS, waitingPerTenant: 50, waiting: 1_000 };
+
 export class Mailer {
   readonly #options: MailerOptions;
+  readonly #queue = new MailQueue(QUEUE_LIMITS);
   readonly #closed = new AbortController();
 
   constructor(options: MailerOptions) {
@@ -154,23 +162,38 @@ export class Mailer {
       throw new NotSent('mail_rejected', 'Too many confirmations were sent. Try again tomorrow.');
     const link = isConfirmation ? confirmations.linkTo(endpoint, event) : null;
     const text = noticeBody(endpoint, event, publicUrl, link).toString('utf8');
-    try {
+    let isSending = false;
+    const send = async (): Promise<void> => {
       if (!maySend()) throw new Withdrawn();
+      isSending = true;
       onSending();
-      const sent = transport.send({ ...mail, text });
-      await this.#within(endpoint.timeoutMs, sent, clock);
+      await transport.send({ ...mail, text });
+    };
+    try {
+      const queued = this.#queue.add(endpoint.operator ? null : endpoint.tenant, send);
+      if (queued === null) throw new NotSent('mail_failed', 'Too many messages wait for the mail server.');
+      await this.#within(endpoint.timeoutMs, queued, clock);
     } catch (error) {
-      if (isConfirmation && !isUnknown(error)) await confirmations.release(endpoint, event);
+      if (isConfirmation && !(isSending && isUnknown(error))) await confirmations.release(endpoint, event);
       throw error;
     }
   }
 
-  /** A message that the server takes after the deadline is sent again, with the same Message-ID. */
-  #within(ms: number, sent: Promise<void>, clock: Clock): Promise<void> {
+  /**
+   * A message that waits when the time is over is never sent by this attempt. One that the server takes later is sent again,
+   * with the same Message-ID.
+   */
+  #within(ms: number, { sent, leave }: QueuedMail, clock: Clock): Promise<void> {
     const { signal } = this.#closed;
     return new Promise<void>((resolve, reject) => {
-      const interrupt = (): void => reject(new Interrupted());
-      const cancel = clock.after(ms, () => reject(new NotSent('timeout', errorMessage('timeout'))));
+      const end = (error: Error): void => {
+        leave();
+        cancel();
+        signal.removeEventListener('abort', interrupt);
+        reject(error);
+      };
+      const interrupt = (): void => end(new Interrupted());
+      const cancel = clock.after(ms, () => end(new NotSent('timeout', errorMessage('timeout'))));
       signal.addEventListener('abort', interrupt);
       if (signal.aborted) interrupt();
       sent.then(resolve, reject).finally(() => {
@@ -181,7 +204,7 @@ export class Mailer {
   }
 }
 
-/** The message may have been sent. */
+/** Once it is being sent: the server may have taken it. */
 const isUnknown = (error: unknown): boolean =>
   error instanceof Interrupted || (error instanceof NotSent && error.errorClass === 'timeout');
 

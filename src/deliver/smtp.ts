@@ -1,10 +1,8 @@
 import type { Transporter } from 'nodemailer';
-import type { Mail, MailTransport } from './mailer.ts';
+import { MAIL_CONNECTIONS, type Mail, type MailTransport } from './mailer.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const SOCKET_TIMEOUT_MS = 30_000;
-/** Connections are closed when nothing was sent for as long as `SOCKET_TIMEOUT_MS`. */
-const MAX_CONNECTIONS = 2;
 
 /** Sends mail through the server of an `smtp://` or `smtps://` URL. The library is loaded with the first message. */
 export class SmtpTransport implements MailTransport {
@@ -51,7 +49,8 @@ async function open(url: string): Promise<Transporter> {
     url,
     pool: true,
     ...(needsTls(url) && { requireTLS: true }),
-    maxConnections: MAX_CONNECTIONS,
+    // As many as messages are sent at once, so none waits in the library. Idle ones are closed after `SOCKET_TIMEOUT_MS`.
+    maxConnections: MAIL_CONNECTIONS,
     connectionTimeout: CONNECT_TIMEOUT_MS,
     greetingTimeout: CONNECT_TIMEOUT_MS,
     socketTimeout: SOCKET_TIMEOUT_MS,

@@ -15,8 +15,10 @@ import type { Endpoint } from '../domain/endpoint.ts';
 import type { EventContent } from '../domain/event.ts';
 import { eventIdOfDelivery, newId } from '../domain/ids.ts';
 import { type AttemptOutcome, type DeadReason, unsentOutcome, type Verdict } from '../domain/outcome.ts';
-import type { HealthChange, SettledAttempt, Settlement, Start } from '../ports/delivery-queue.ts';
+import type { HealthChange, SettledAttempt, Settlement } from '../ports/delivery-queue.ts';
 import type { AttemptRequest, PayloadConverter, ResultRecorder, SendRequest } from '../ports/stages.ts';
+import { BatchAttempts, type BatchAttemptsOptions, type StartResult } from './batch-attempts.ts';
+import type { DebounceDecisions } from './debounce.ts';
 import { updateHealth } from './endpoint-health.ts';
 import type { Lane, LaneItem } from './lane.ts';
 import type { LaneBudget } from './lane-budget.ts';
@@ -24,6 +26,7 @@ import type { LaneKeeper } from './lane-keeper.ts';
 import type { Ownership } from './ownership.ts';
 import type { Payloads } from './payloads.ts';
 import type { RecentIds } from './recent-ids.ts';
+import { newSettlement, newStart } from './records.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { StartLog } from './start-log.ts';
 
@@ -44,7 +47,7 @@ export interface AttemptObserver {
   onEndpointGone(endpoint: Endpoint, startedAt: number): void;
 }
 
-export interface AttemptsOptions {
+export interface AttemptsOptions extends Pick<BatchAttemptsOptions, 'composer' | 'recorder' | 'onProblem'> {
   readonly clock: Clock;
   readonly random: () => number;
   readonly ownership: Pick<Ownership, 'maySend'>;
@@ -52,6 +55,7 @@ export interface AttemptsOptions {
   /** Null: there is no catalogue, and every event is sent as it was published. */
   readonly converter: PayloadConverter | null;
   readonly startLog: Pick<StartLog, 'record'>;
+  readonly debounce: Pick<DebounceDecisions, 'decide'>;
   readonly send: SendRequest;
   readonly settler: ResultRecorder;
   readonly scheduler: Pick<Scheduler, 'release'>;
@@ -84,8 +88,6 @@ const BUSY_BACK_OFF_MS = 500;
 const MEMORY_BACK_OFF_MS = 1_000;
 /** A prepared request waits at most this long for the rate limit of its endpoint. */
 const MAX_PACE_MS = 1_000;
-/** No other worker starts a probe for this long after the deadline of a recorded one. */
-const PROBE_MARGIN_MS = 3_000;
 /**
  * Do not send if recording the start took longer than this: the next owner waits only a little longer than the
  * deadline.
@@ -99,8 +101,23 @@ export class Attempts {
   #unsettled = 0;
   readonly #endListeners: (() => void)[] = [];
 
+  readonly #batches: BatchAttempts;
+
   constructor(options: AttemptsOptions) {
     this.#options = options;
+    this.#batches = new BatchAttempts(options, {
+      markGone: (lane, item) => this.#markDead(lane, item, 'expired'),
+      putBack: (lane, item) => this.#putBack(lane, item),
+      putBackUntil: (lane, item, until) => this.#putBackUntil(lane, item, until),
+      withdraw: (lane, item, outcome) => this.#withdraw(lane, item, outcome),
+      drop: (lane, item) => this.#drop(lane, item),
+      recordStart: (lane, item, done) => this.#recordStart(lane, item, done),
+      updateHealth: (...change) => this.#updateHealth(...change),
+      addUnsettled: (count) => {
+        this.#unsettled += count;
+      },
+      end: (lane, item) => this.#endAttempt(lane, item),
+    });
   }
 
   /** How many results are not recorded yet. */
@@ -129,7 +146,26 @@ export class Attempts {
       if (this.#suspect !== null) return this.#putBackUntil(lane, item, clock.now() + BACK_OFF_MS);
       this.#suspect = item;
     }
-    this.#loadPayload(lane, item);
+    if (lane.endpoint.batch !== null) this.#batches.start(lane, item);
+    else if (isDebounced(lane, item)) this.#debounce(lane, item);
+    else this.#loadPayload(lane, item);
+  }
+
+  /** Asks the store whether the delivery is sent, waits, or is superseded by another one with its key. */
+  #debounce(lane: Lane, item: LaneItem): void {
+    this.#options.debounce.decide(lane, item).then(
+      ({ kind, until, debounced, skipped }) => {
+        lane.forgetQueued(skipped);
+        item.debounced = debounced;
+        if (kind === 'send') this.#loadPayload(lane, item);
+        else if (kind === 'wait') this.#putBackUntil(lane, item, until);
+        else this.#drop(lane, item);
+      },
+      (error) => {
+        this.#options.onProblem('debounce a delivery', error);
+        this.#putBack(lane, item);
+      },
+    );
   }
 
   #loadPayload(lane: Lane, item: LaneItem): void {
@@ -154,14 +190,14 @@ export class Attempts {
   /** A careful lane records the start first, so that a conversion that ends the worker is found out like any other poison. */
   #prepare(lane: Lane, item: LaneItem, event: EventContent): void {
     if (lane.isCareful)
-      this.#recordStart(lane, item, (isLate) =>
+      this.#recordStartIfNeeded(lane, item, (isLate) =>
         this.#convert(lane, item, event, (payload) =>
           isLate() ? this.#putBack(lane, item) : this.#send(lane, item, payload),
         ),
       );
     else
       this.#convert(lane, item, event, (payload) =>
-        this.#recordStart(lane, item, () => this.#send(lane, item, payload)),
+        this.#recordStartIfNeeded(lane, item, () => this.#send(lane, item, payload)),
       );
   }
 
@@ -195,38 +231,30 @@ export class Attempts {
   }
 
   /** `next` gets a function that says whether it is too late to send by now. */
-  #recordStart(lane: Lane, item: LaneItem, next: (isLate: () => boolean) => void): void {
+  #recordStartIfNeeded(lane: Lane, item: LaneItem, next: (isLate: () => boolean) => void): void {
     // `notBefore` is set: an earlier owner may have settled the delivery. Recording the start then fails.
     // A requested delivery may have been settled since the request was read.
     const mustRecord = lane.fifo || item.isProbe || item.isRequested || lane.isCareful || item.notBefore > 0;
     if (!mustRecord) return next(() => false);
-    const { ownership, clock, startLog } = this.#options;
-    if (!ownership.maySend(lane.shard)) return this.#putBack(lane, item);
-    const start = this.#newStart(lane, item);
+    const { clock } = this.#options;
     const requestedAt = clock.monotonic();
-    const isLate = (): boolean => clock.monotonic() - requestedAt > MAX_RECORDING_MS;
-    startLog.record(start, (maySend) => {
-      item.isStartCounted = maySend && (item.isStartCounted || start.careful);
-      if (!maySend) this.#drop(lane, item);
-      else if (isLate()) this.#putBack(lane, item);
-      else next(isLate);
+    this.#recordStart(lane, item, (result) => {
+      if (result === 'recorded') next(() => clock.monotonic() - requestedAt > MAX_RECORDING_MS);
+      else if (result === 'changed') this.#drop(lane, item);
+      else this.#putBack(lane, item);
     });
   }
 
-  #newStart(lane: Lane, item: LaneItem): Start {
-    const deadline = this.#options.clock.now() + lane.endpoint.timeoutMs + PROBE_MARGIN_MS;
-    return {
-      deliveryId: item.delivery.id,
-      attempts: item.delivery.attempts,
-      // The store has already counted a start that was recorded but not sent.
-      careful: lane.isCareful && !item.isStartCounted,
-      shard: lane.shard,
-      // A requested probe leaves the circuit open, with its cooldown. Its mark in the store keeps others from starting one.
-      probe:
-        item.isProbe && !item.isRequested
-          ? { endpointId: lane.id, breaker: lane.breaker.startProbe(deadline) }
-          : null,
-    };
+  #recordStart(lane: Lane, item: LaneItem, done: (result: StartResult) => void): void {
+    const { ownership, clock, startLog } = this.#options;
+    if (!ownership.maySend(lane.shard)) return done('late');
+    const start = newStart(lane, item, clock.now());
+    const requestedAt = clock.monotonic();
+    startLog.record(start, (maySend) => {
+      item.isStartCounted = maySend && (item.isStartCounted || start.careful);
+      if (!maySend) done('changed');
+      else done(clock.monotonic() - requestedAt > MAX_RECORDING_MS ? 'late' : 'recorded');
+    });
   }
 
   #send(lane: Lane, item: LaneItem, payload: ReadyPayload): void {
@@ -252,6 +280,7 @@ export class Attempts {
       number: delivery.attempts + 1,
       waitingSince: delivery.dueAt ?? delivery.agesFrom,
       retryReason: delivery.trigger === 'auto' ? delivery.lastErrorClass : delivery.trigger,
+      ...(item.debounced && { debounced: item.debounced }),
       maySend: () => !lane.isClosed && ownership.maySend(lane.shard),
     };
     send(request, (outcome) => this.#onAnswered(lane, item, request, outcome));
@@ -314,19 +343,7 @@ export class Attempts {
     endpoint: Endpoint,
   ): void {
     const { settler, observer } = this.#options;
-    const blocksLane = verdict.kind === 'dead' && lane.fifo && lane.endpoint.fifoOnDead === 'block';
-    if (blocksLane) lane.blocked = true;
-    const settlement: Settlement = {
-      deliveryId: item.delivery.id,
-      endpointId: lane.id,
-      tenant: lane.endpoint.tenant,
-      attemptsBefore: item.delivery.attempts,
-      verdict,
-      blocksLane,
-      fifo: lane.fifo,
-      agesFrom: item.delivery.agesFrom,
-      attempt,
-    };
+    const settlement = newSettlement(lane, item, verdict, attempt);
     this.#unsettled += 1;
     observer.onSettling(verdict);
     settler.settle(settlement, health, (moved) => {
@@ -407,3 +424,7 @@ export class Attempts {
     this.#options.laneKeeper.onAttemptEnded(lane);
   }
 }
+
+/** Replays, and deliveries that somebody requested, are sent as they are. */
+const isDebounced = ({ endpoint }: Lane, { delivery, isRequested }: LaneItem): boolean =>
+  endpoint.debounce !== null && delivery.trigger === 'auto' && !isRequested;

@@ -31,7 +31,7 @@ export function updateHealth(
   } else if (signal === 'failure') {
     lane.failingSince ??= now;
   }
-  if (isCircuitChanged && lane.breaker.allowsTraffic) lane.startSlowStart();
+  if (isCircuitChanged && lane.breaker.allowsTraffic) lane.slowStart.start();
   // A late result of a request that was in flight when the circuit opened must not overwrite the start of a probe that was
   // recorded meanwhile: the next owner would start a second one.
   if (!isCircuitChanged && !lane.breaker.allowsTraffic) return UNCHANGED;

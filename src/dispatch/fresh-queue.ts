@@ -57,6 +57,14 @@ export class FreshQueue {
     for (let i = first + 1; i < queue.length && isLater(queue[i - 1]!, queue[i]!); i += 1) swap(queue, i);
   }
 
+  /** Sorts by acceptance number after several deliveries were put back. A head that was attempted keeps its place. */
+  sort(): void {
+    const queue = this.#items.slice(this.#head);
+    const attempted = queue.splice(0, (queue[0]?.delivery.attempts ?? 0) > 0 ? 1 : 0);
+    this.#items = [...attempted, ...queue.sort((a, b) => a.delivery.seq - b.delivery.seq)];
+    this.#head = 0;
+  }
+
   clear(): void {
     this.#items = [];
     this.#head = 0;

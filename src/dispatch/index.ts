@@ -1,6 +1,9 @@
 export { type AttemptObserver, Attempts } from './attempts.ts';
+export { BatchComposer } from './batch-composer.ts';
+export { BatchRecorder } from './batch-recorder.ts';
 export { CarefulShards } from './careful-shards.ts';
 export { CommitRouter } from './commit-router.ts';
+export { DebounceDecisions } from './debounce.ts';
 export { FactsPoller } from './facts-poller.ts';
 export { Janitor } from './janitor.ts';
 export type { Lane, LaneItem } from './lane.ts';

@@ -1,3 +1,5 @@
+import type { LaneQueue } from './lane-queue.ts';
+
 /** The queued deliveries of a lane in memory. */
 export interface LaneBacklog {
   /** True if no more deliveries wait in the store. */
@@ -10,4 +12,16 @@ export interface LaneBacklog {
   readonly firstDue: number;
   /** FIFO: the head's retry blocks the rest of the lane. */
   readonly isBlockedByHead: boolean;
+}
+
+export function backlogOf({ fifo, fresh, retries, requested, readProgress }: LaneQueue): LaneBacklog {
+  const { head } = fresh;
+  return {
+    isComplete: fifo ? !readProgress.hasMoreFresh : readProgress.isComplete,
+    fresh: fresh.size,
+    retries: retries.size + (requested === null ? 0 : 1),
+    oldestFresh: head?.delivery.agesFrom ?? Number.POSITIVE_INFINITY,
+    firstDue: retries.firstDueAt,
+    isBlockedByHead: fifo && head !== undefined && head.delivery.attempts > 0,
+  };
 }

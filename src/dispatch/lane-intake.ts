@@ -45,7 +45,7 @@ export class LaneIntake {
     const lane = lanes.get(delivery.endpointId);
     if (lane === undefined) return ownership.owns(shardOf(delivery.endpointId));
     // The clocks of two processes differ, so a commit in the future is treated like an old one.
-    if (Math.abs(clock.now() - sentAt) >= MAX_COMMIT_AGE_MS) {
+    if (Math.abs(clock.now() - sentAt) >= MAX_COMMIT_AGE_MS || lane.isAdopted(delivery.id)) {
       refill.request(lane, 'sweep');
       return true;
     }

@@ -11,6 +11,8 @@ export interface LaneItem {
   isProbe: boolean;
   /** True while a user has requested this attempt: it may be sent before it is due and while the circuit is open. */
   isRequested?: boolean;
+  /** How many deliveries it has superseded, if its endpoint debounces. */
+  debounced?: number;
   /** Do not send before this time: an earlier owner may have a request of this delivery on the wire until then. */
   notBefore: number;
   /** How many workers crashed with this delivery on the wire. */

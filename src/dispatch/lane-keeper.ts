@@ -6,6 +6,7 @@ import type { Clock } from '../domain/clock.ts';
 import { type Endpoint, shardOf } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
 import { Pace } from '../domain/pace.ts';
+import type { BatchLog, OpenBatch } from '../ports/batch-log.ts';
 import type { LaneReader, LaneState, LoadedDelivery } from '../ports/delivery-queue.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { Channels } from '../ports/notifier.ts';
@@ -21,7 +22,7 @@ import { type LoadScope, type Refill, toItem } from './refill.ts';
 import type { Scheduler } from './scheduler.ts';
 
 export interface LaneKeeperOptions {
-  readonly queue: Pick<LaneReader, 'loadStates' | 'loadProbes'>;
+  readonly queue: Pick<LaneReader, 'loadStates' | 'loadProbes'> & Pick<BatchLog, 'loadOpenBatches'>;
   readonly clock: Clock;
   readonly endpoints: Pick<EndpointDirectory, 'all' | 'get'>;
   readonly ownership: Pick<Ownership, 'epochOf'>;
@@ -76,12 +77,14 @@ export class LaneKeeper implements OwnershipListener {
     for (let i = 0; i < endpoints.length; i += LANES_PER_STATE_READ) {
       const chunk = endpoints.slice(i, i + LANES_PER_STATE_READ);
       const epochs = chunk.map(({ id }) => ownership.epochOf(shardOf(id)));
-      const [states, probes] = await Promise.all([
-        this.#loadStates(chunk.map(({ id }) => id)),
+      const ids = chunk.map(({ id }) => id);
+      const [states, probes, openBatches] = await Promise.all([
+        this.#loadStates(ids),
         this.#loadRequestedProbes(),
+        this.#loadOpenBatches(ids),
       ]);
-      for (const [index, { id }] of chunk.entries())
-        this.#openLane(id, epochs[index], states.get(id) ?? HEALTHY, probes.get(id));
+      for (const [index, id] of ids.entries())
+        this.#openLane(id, epochs[index], states.get(id) ?? HEALTHY, probes.get(id), openBatches.get(id));
     }
   }
 
@@ -90,6 +93,7 @@ export class LaneKeeper implements OwnershipListener {
     epoch: number | undefined,
     state: LaneState,
     requestedProbe: LoadedDelivery | undefined,
+    openBatches: readonly OpenBatch[] | undefined,
   ): void {
     const { lanes, ownership, endpoints, budget, carefulShards, clock } = this.#options;
     const shard = shardOf(id);
@@ -100,6 +104,7 @@ export class LaneKeeper implements OwnershipListener {
     const lane = new Lane(endpoint, state, this.#newPace(endpoint, state.isNew), budget);
     lane.isCareful = carefulShards.has(shard);
     lanes.add(lane);
+    if (openBatches !== undefined) lane.batches.adopt(openBatches);
     // Before anything is sent: an earlier owner may have this probe on the wire, and there is only one at a time.
     if (requestedProbe !== undefined) lane.requestProbe(toItem(requestedProbe, lane, clock.now()));
     this.reconcileLane(lane);
@@ -243,6 +248,13 @@ export class LaneKeeper implements OwnershipListener {
 
   #loadStates(ids: readonly Uuid[]): Promise<Map<Uuid, LaneState>> {
     return this.#readUntilDone('read the state of endpoints', () => this.#options.queue.loadStates(ids));
+  }
+
+  /** Loads the batches that earlier owners may have on the wire, by endpoint. */
+  #loadOpenBatches(ids: readonly Uuid[]): Promise<Map<Uuid, OpenBatch[]>> {
+    return this.#readUntilDone('read open batches', async () =>
+      Map.groupBy(await this.#options.queue.loadOpenBatches(ids), ({ endpointId }) => endpointId),
+    );
   }
 
   /** Loads the requested probes of all endpoints, by endpoint. */

@@ -4,10 +4,12 @@
  *
  * FIFO lanes keep everything in `fresh`, retries included: the head's retry blocks the rest.
  */
+import type { WaitingDelivery } from '../domain/delivery.ts';
 import type { EventContent } from '../domain/event.ts';
 import type { Uuid } from '../domain/ids.ts';
 import { EarlierRequests } from './earlier-requests.ts';
 import { FreshQueue } from './fresh-queue.ts';
+import type { AdoptedBatch } from './lane-batches.ts';
 import type { LaneMemory } from './lane-budget.ts';
 import type { LaneItem } from './lane-item.ts';
 import { ReadProgress } from './read-progress.ts';
@@ -25,6 +27,8 @@ export class LaneQueue {
   /** Which of the stored deliveries are in memory. */
   readonly readProgress = new ReadProgress();
   readonly earlierRequests = new EarlierRequests();
+  /** Batches that an earlier owner may have on the wire, by delivery. Null: there are none, as in most lanes. */
+  adopted: Map<Uuid, AdoptedBatch> | null = null;
   /** Null while the lane is empty, as most lanes are. */
   #itemsById: Map<Uuid, LaneItem> | null = null;
   readonly #memory: LaneMemory;
@@ -34,9 +38,19 @@ export class LaneQueue {
     this.#memory = memory;
   }
 
+  setFifo(fifo: boolean): void {
+    // Of a lane that becomes FIFO, the next load brings all deliveries in order.
+    if (fifo && !this.fifo) this.cancelRequest();
+    this.fifo = fifo;
+  }
+
   /** Deliveries in memory, in any state. */
   get size(): number {
     return this.#itemsById?.size ?? 0;
+  }
+
+  get(id: Uuid): LaneItem | undefined {
+    return this.#itemsById?.get(id);
   }
 
   has(id: Uuid): boolean {
@@ -46,6 +60,10 @@ export class LaneQueue {
   /** Deliveries in flight or unsettled. */
   get underWay(): LaneItem[] {
     return [...(this.#itemsById?.values() ?? [])].filter((item) => item.state !== 'queued');
+  }
+
+  get queued(): LaneItem[] {
+    return [...(this.#itemsById?.values() ?? [])].filter((item) => item.state === 'queued');
   }
 
   /** Queues a fresh delivery. The caller has checked that there is room. Returns false if it is known already. */
@@ -132,6 +150,31 @@ export class LaneQueue {
     else this.retries.push(item);
   }
 
+  /** Queues a delivery whose retry is recorded, or leaves it in the store. `hasRoom`: whether it may stay in memory. */
+  reschedule(item: LaneItem, delivery: WaitingDelivery, hasRoom: boolean): void {
+    item.delivery = delivery;
+    item.notBefore = 0;
+    item.crashes = 0;
+    item.isStartCounted = false;
+    const dueAt = delivery.dueAt ?? 0;
+    // FIFO: it keeps its place at the head, whenever it is due.
+    if (this.fifo || (dueAt < this.readProgress.retryHorizon && hasRoom)) return this.requeue(item);
+    this.readProgress.leaveRetryInStore(dueAt);
+    this.forget(item);
+  }
+
+  /** Adds a delivery that is about to be sent, to no queue. */
+  addInFlight(item: LaneItem): void {
+    this.#remember(item);
+    item.state = 'in_flight';
+  }
+
+  /** Takes a queued delivery out of its queue, to send it. */
+  detach(item: LaneItem): void {
+    item.state = 'in_flight';
+    if (!this.fresh.remove(item)) this.retries.recordDetached();
+  }
+
   /** Keeps a payload that was loaded for sending, until the request has ended. */
   holdPayload(item: LaneItem, event: EventContent): void {
     if (item.event !== null || this.#itemsById?.get(item.delivery.id) !== item) return;
@@ -153,6 +196,14 @@ export class LaneQueue {
       if (this.#itemsById.size === 0) this.#itemsById = null;
     }
     this.readProgress.recordRemoved(item.delivery.id);
+  }
+
+  /** Forgets a delivery if it is queued. */
+  forgetQueued(id: Uuid): void {
+    const item = this.get(id);
+    if (item?.state !== 'queued') return;
+    if (item !== this.requested) this.detach(item);
+    this.forget(item);
   }
 
   /** Forgets all queued deliveries. Those in flight or unsettled stay. */
@@ -186,7 +237,9 @@ export class LaneQueue {
     this.#itemsById.set(item.delivery.id, item);
     this.#memory.items += 1;
     this.#memory.bytes += item.event?.data.length ?? 0;
-    if (item.notBefore > 0) this.earlierRequests.add(item.delivery.id, item.notBefore);
+    const { id, batchId } = item.delivery;
+    // A batch is one request.
+    if (item.notBefore > 0) this.earlierRequests.add(batchId ?? id, item.notBefore);
   }
 }
 

@@ -109,7 +109,7 @@ describe('a lane', () => {
 
   it('DSP-7: starts slowly, doubling with each round of successes', () => {
     const lane = newLane({ max_in_flight: 10 });
-    lane.startSlowStart();
+    lane.slowStart.start();
     const limits: number[] = [];
     for (let i = 0; i < 16; i += 1) {
       limits.push(lane.inFlightLimit);

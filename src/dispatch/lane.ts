@@ -16,7 +16,8 @@ import type { EventContent } from '../domain/event.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { Pace } from '../domain/pace.ts';
 import type { LaneState } from '../ports/delivery-queue.ts';
-import type { LaneBacklog } from './lane-backlog.ts';
+import { backlogOf, type LaneBacklog } from './lane-backlog.ts';
+import { batchDueAt, LaneBatches } from './lane-batches.ts';
 import type { LaneMemory } from './lane-budget.ts';
 import { dueTime, type LaneItem, requestDueTime } from './lane-item.ts';
 import { LaneQueue } from './lane-queue.ts';
@@ -51,9 +52,9 @@ export class Lane {
   /** True while the shard is suspected to crash workers: one request at a time, each recorded before it is sent. */
   isCareful = false;
   readonly responseTimes = new ResponseTimes();
+  readonly slowStart = new SlowStart();
 
   readonly #queue: LaneQueue;
-  readonly #slowStart = new SlowStart();
   #pace: Pace | null;
   #probe: LaneItem | null = null;
   /** FIFO: the delivery that somebody requested as a probe, for its next attempt. It is sent when it is at the head. */
@@ -102,6 +103,11 @@ export class Lane {
     return this.#queue.has(id);
   }
 
+  /** True if an earlier owner may have a batch with this delivery on the wire. */
+  isAdopted(id: Uuid): boolean {
+    return this.#queue.adopted?.has(id) ?? false;
+  }
+
   /** Deliveries in flight or unsettled. */
   get underWay(): LaneItem[] {
     return this.#queue.underWay;
@@ -113,15 +119,7 @@ export class Lane {
 
   /** The queued deliveries in memory. O(1): read for every lane at each measurement. */
   get backlog(): LaneBacklog {
-    const head = this.#queue.fresh.head;
-    return {
-      isComplete: this.fifo ? !this.readProgress.hasMoreFresh : this.readProgress.isComplete,
-      fresh: this.queuedFresh,
-      retries: this.queuedRetries + (this.#queue.requested === null ? 0 : 1),
-      oldestFresh: head?.delivery.agesFrom ?? Number.POSITIVE_INFINITY,
-      firstDue: this.#queue.retries.firstDueAt,
-      isBlockedByHead: this.fifo && head !== undefined && head.delivery.attempts > 0,
-    };
+    return backlogOf(this.#queue);
   }
 
   /** True if the lane may send anything: owned, enabled, not paused, not blocked by a dead letter. */
@@ -140,9 +138,7 @@ export class Lane {
   reconfigure(endpoint: Endpoint, pace: Pace | null): void {
     const before = this.endpoint;
     this.endpoint = endpoint;
-    // Of a lane that becomes FIFO, the next load brings all deliveries in order.
-    if (this.fifo && !this.#queue.fifo) this.#queue.cancelRequest();
-    this.#queue.fifo = this.fifo;
+    this.#queue.setFifo(this.fifo);
     if (JSON.stringify(before.breaker) !== JSON.stringify(endpoint.breaker)) {
       this.breaker = new Breaker(endpoint.breaker, this.breaker.record);
     }
@@ -184,6 +180,11 @@ export class Lane {
     this.#queue.clear();
   }
 
+  /** Forgets queued deliveries that have ended in the store. */
+  forgetQueued(ids: readonly Uuid[]): void {
+    for (const id of ids) this.#queue.forgetQueued(id);
+  }
+
   /** Drops retries beyond the horizon, to make room for earlier ones. They will be loaded again. */
   dropRetriesBeyondHorizon(): void {
     this.#queue.dropRetriesBeyondHorizon();
@@ -196,11 +197,7 @@ export class Lane {
   }
 
   recordSuccess(): void {
-    this.#slowStart.recordSuccess(this.endpoint.maxInFlight);
-  }
-
-  startSlowStart(): void {
-    this.#slowStart.start();
+    this.slowStart.recordSuccess(this.endpoint.maxInFlight);
   }
 
   // --- which delivery is next -----------------------------------------------------------------------------
@@ -208,7 +205,7 @@ export class Lane {
   /** How many requests may be on the wire at the same time, as of now. */
   get inFlightLimit(): number {
     if (this.isCareful || this.fifo) return 1;
-    return Math.min(this.endpoint.maxInFlight, this.#slowStart.window);
+    return Math.min(this.endpoint.maxInFlight, this.slowStart.window);
   }
 
   /** The earliest time at which a delivery may be started. Infinity: none can start before the lane changes. */
@@ -233,19 +230,25 @@ export class Lane {
   /** When the next queued delivery is due. */
   #nextDueAt(now: number): number {
     const requested = this.#requested;
-    if (requested !== null) {
-      const dueAt = Math.max(now, requestDueTime(requested));
-      // While the circuit is open, nothing else is sent before the requested probe.
-      if (dueAt === now || this.fifo || !this.breaker.allowsTraffic) return dueAt;
-      return Math.min(dueAt, this.#nextQueuedDueAt(now));
-    }
-    return this.#nextQueuedDueAt(now);
+    if (requested === null) return this.#nextQueuedDueAt(now);
+    const dueAt = Math.max(now, requestDueTime(requested));
+    // While the circuit is open, nothing else is sent before the requested probe.
+    if (dueAt === now || this.fifo || !this.breaker.allowsTraffic) return dueAt;
+    return Math.min(dueAt, this.#nextQueuedDueAt(now));
   }
 
   #nextQueuedDueAt(now: number): number {
-    const head = this.#queue.fresh.head;
-    if (head !== undefined) return this.fifo ? Math.max(now, dueTime(head)) : now;
-    return Math.max(now, this.#queue.retries.firstDueAt);
+    const freshAt = this.#freshDueAt(now);
+    return freshAt === now ? now : Math.min(freshAt, Math.max(now, this.#queue.retries.firstDueAt));
+  }
+
+  /** When the head of the fresh queue is due. With batches, it may wait for others. Infinity: the queue is empty. */
+  #freshDueAt(now: number): number {
+    const { head, size } = this.#queue.fresh;
+    if (head === undefined) return Number.POSITIVE_INFINITY;
+    const dueAt = this.fifo ? Math.max(now, dueTime(head)) : now;
+    const { batch } = this.endpoint;
+    return batch === null ? dueAt : Math.max(dueAt, batchDueAt(head, size, batch));
   }
 
   /** When limits, breaker and rate limit allow a request. */
@@ -278,7 +281,7 @@ export class Lane {
       this.#queue.retries.due(now) !== null || (requested !== null && requestDueTime(requested) <= now);
     // A probe is the oldest delivery that is due, and counts as a retry even if it is fresh.
     if (!this.breaker.allowsTraffic) return { fresh: false, retry: retryReady || this.queuedFresh > 0 };
-    return { fresh: this.queuedFresh > 0, retry: retryReady };
+    return { fresh: this.queuedFresh > 0 && this.#freshDueAt(now) <= now, retry: retryReady };
   }
 
   /** True if a retry is due and the last three deliveries were fresh. */
@@ -320,6 +323,11 @@ export class Lane {
       return fresh.shift();
     if (retry !== null) retries.removeFirst();
     return retry;
+  }
+
+  /** The deliveries of batches, besides the first one of each, which `take` returned. */
+  get batches(): LaneBatches {
+    return new LaneBatches(this.#queue);
   }
 
   // --- after a delivery was taken -------------------------------------------------------------------------
@@ -371,15 +379,7 @@ export class Lane {
   /** Call this when the retry is recorded. `hasRoom`: whether the delivery may stay in memory. */
   reschedule(item: LaneItem, delivery: WaitingDelivery, hasRoom: boolean): void {
     this.unsettled -= 1;
-    item.delivery = delivery;
-    item.notBefore = 0;
-    item.crashes = 0;
-    item.isStartCounted = false;
-    const dueAt = delivery.dueAt ?? 0;
-    // FIFO: it keeps its place at the head, whenever it is due.
-    if (this.fifo || (dueAt < this.readProgress.retryHorizon && hasRoom)) return this.#queue.requeue(item);
-    this.readProgress.leaveRetryInStore(dueAt);
-    this.#queue.forget(item);
+    this.#queue.reschedule(item, delivery, hasRoom);
   }
 
   /** A FIFO lane may not have the right head in memory any more: it sends nothing before it is loaded again. */

@@ -16,8 +16,11 @@ import { newId } from '../domain/ids.ts';
 import type { Service } from '../domain/lifecycle.ts';
 import type { OwnershipSession, OwnershipStore, StoreFacts, TakenShard } from '../ports/ownership-store.ts';
 
-/** Increase it when workers of two versions could misread each other's rows. */
-export const WIRE_VERSION = 1;
+/**
+ * Increase it when workers of two versions could misread each other's rows. Workers of version 1 record the values of custom
+ * headers with attempts, and send notices as if notifiers were endpoints.
+ */
+export const WIRE_VERSION = 2;
 
 /** The store's clock and ours do not run at the same rate. */
 const MAX_CLOCK_DRIFT_MS = 200;

@@ -266,14 +266,17 @@ export class Refill {
 
 /** Makes a delivery of the lane from its stored row. */
 export function toItem(row: LoadedDelivery, lane: Lane, now: number): LaneItem {
-  // A start in the future is from before the database's clock stepped back.
-  const deadline = Math.min(row.startedAt ?? 0, now) + lane.endpoint.timeoutMs + ON_THE_WIRE_MARGIN_MS;
+  const deadlineOf = (startedAt: number): number =>
+    // A start in the future is from before the database's clock stepped back.
+    Math.min(startedAt, now) + lane.endpoint.timeoutMs + ON_THE_WIRE_MARGIN_MS;
+  const adopted = lane.isAdopted(row.id) ? lane.batches.findAdopted(row) : null;
+  const startedAt = adopted === null ? row.startedAt : Math.max(adopted.startedAt, row.startedAt ?? 0);
   return {
-    delivery: row,
+    delivery: adopted === null ? row : { ...row, batchId: adopted.id },
     event: null,
     state: 'queued',
     isProbe: false,
-    notBefore: row.startedAt === null ? 0 : deadline,
+    notBefore: startedAt === null ? 0 : deadlineOf(startedAt),
     crashes: row.carefulStarts,
   };
 }

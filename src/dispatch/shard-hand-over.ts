@@ -2,6 +2,7 @@
 import type { Clock } from '../domain/clock.ts';
 import type { StartRecorder } from '../ports/delivery-queue.ts';
 import type { Attempts } from './attempts.ts';
+import type { BatchRecorder } from './batch-recorder.ts';
 import type { LaneKeeper } from './lane-keeper.ts';
 import type { LaneRegistry } from './lane-registry.ts';
 import type { Ownership, OwnershipListener } from './ownership.ts';
@@ -15,6 +16,7 @@ export interface ShardHandOverOptions {
   readonly laneKeeper: Pick<LaneKeeper, 'onShardsLost'>;
   readonly scheduler: Pick<Scheduler, 'startedAt'>;
   readonly attempts: Pick<Attempts, 'waitForEnd'>;
+  readonly batchRecorder: Pick<BatchRecorder, 'flush'>;
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
@@ -62,6 +64,8 @@ export class ShardHandOver implements OwnershipListener {
   }
 
   async #release(shards: readonly number[]): Promise<void> {
+    // Only the owner can record the end of its batches.
+    await this.#options.batchRecorder.flush();
     this.#options.laneKeeper.onShardsLost(shards);
     await this.#options.ownership.release(shards);
   }

@@ -6,15 +6,21 @@ const PROBE_CANDIDATES = 2;
 const LONG_HOLD_MS = 5_000;
 /** A lane with a rate limit keeps what it may send in this time. */
 const RATE_AHEAD_SECONDS = 10;
+/** A lane with batches keeps the events of this many full ones, even if that is more than other lanes may hold. */
+const BATCHES_AHEAD = 2;
 
 /** Returns how many deliveries of each kind are useful in memory: as many as the lane can send soon, at most `max`. */
 export function usefulItems(lane: Lane, max: number, now: number): number {
+  const { rateLimit, batch } = lane.endpoint;
+  const perRequest = batch === null ? 1 : batch.maxEvents;
+  if (perRequest > 1) max = Math.max(max, BATCHES_AHEAD * perRequest);
   // A request of an earlier owner may not be at the head of a FIFO lane, so the lane loads all that it can.
   if (lane.fifo) return max;
   if (!lane.isFlowing || lane.holdUntil - now > LONG_HOLD_MS) return Math.min(max, PROBE_CANDIDATES);
-  const { rateLimit } = lane.endpoint;
   const byRate =
-    rateLimit === null ? max : Math.ceil(rateLimit.perSecond * RATE_AHEAD_SECONDS + rateLimit.burst);
-  const byPlaces = lane.responseTimes.isSlow(now) ? 2 * lane.inFlightLimit : max;
+    rateLimit === null
+      ? max
+      : Math.ceil(rateLimit.perSecond * RATE_AHEAD_SECONDS + rateLimit.burst) * perRequest;
+  const byPlaces = lane.responseTimes.isSlow(now) ? 2 * lane.inFlightLimit * perRequest : max;
   return Math.max(PROBE_CANDIDATES, Math.min(max, byRate, byPlaces));
 }

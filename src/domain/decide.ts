@@ -1,7 +1,7 @@
 /**
  * Decides what happens to a delivery after an attempt. Pure: the same inputs give the same verdict.
  *
- *   2xx                                  delivered
+ *   2xx                                  delivered, unless its batch result says that this event failed
  *   410                                  dead (gone), and the endpoint is disabled
  *   access token rejected                retry with a new token
  *   mail refused for good                dead (rejected)
@@ -32,13 +32,15 @@ export function decide(
   context: DecideContext,
 ): Verdict {
   const status = outcome.statusCode;
-  if (status !== null && isSuccess(status)) return { kind: 'delivered' };
+  // The request succeeded, but not for this event.
+  const isBatchFailure = isFailureInBatch(outcome);
+  if (status !== null && isSuccess(status) && !isBatchFailure) return { kind: 'delivered' };
   if (status === GONE && !policy.transient.includes(GONE))
     return { kind: 'dead', reason: 'gone', disableEndpoint: true };
   if (outcome.error?.class === 'mail_rejected')
     return { kind: 'dead', reason: 'rejected', disableEndpoint: false };
   const isTokenRejected = outcome.error?.class === 'oauth_rejected';
-  if (status !== null && !isTokenRejected && !isTransientStatus(policy, status)) {
+  if (status !== null && !isTokenRejected && !isBatchFailure && !isTransientStatus(policy, status)) {
     return { kind: 'dead', reason: 'rejected', disableEndpoint: false };
   }
   const attemptsMade = delivery.attempts + 1 - delivery.attemptsBeforeReplay;
@@ -54,6 +56,11 @@ export function decide(
 
 export function expiresAt(delivery: Pick<WaitingDelivery, 'agesFrom'>, policy: RetryPolicy): number {
   return delivery.agesFrom + policy.maxAgeSeconds * 1000;
+}
+
+/** True if the receiver answered 2xx and its batch result says that the event failed, or cannot be read. */
+function isFailureInBatch({ error }: AttemptOutcome): boolean {
+  return error?.class === 'batch_event_failed' || error?.class === 'batch_result_invalid';
 }
 
 export function isSuccess(status: number): boolean {

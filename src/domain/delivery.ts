@@ -21,4 +21,6 @@ export interface WaitingDelivery {
   readonly trigger: Trigger;
   /** The error class of the last attempt. */
   readonly lastErrorClass: string | null;
+  /** The batch that it belongs to since its last attempt. Null or absent: the next batch may take it. */
+  readonly batchId?: Uuid | null;
 }

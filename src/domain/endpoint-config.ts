@@ -2,7 +2,9 @@
  * The configuration of an endpoint as the user set it, and the endpoint with defaults filled in. Only values that the
  * user set are stored, so a new default in a later version applies to every endpoint without a value of its own.
  */
+import { type BatchConfig, resolveBatch } from './batch.ts';
 import { type BreakerSettings, DEFAULT_BREAKER } from './breaker.ts';
+import { type DebounceConfig, resolveDebounce } from './debounce.ts';
 import type { Challenge, DisabledReason, Endpoint, EndpointSecret } from './endpoint.ts';
 import { type AuthConfig, resolveAuth, resolveCertificate, type TlsConfig } from './endpoint-auth.ts';
 import type { Uuid } from './ids.ts';
@@ -73,6 +75,8 @@ export interface EndpointConfig {
   ordering?: 'none' | 'fifo';
   fifo_on_dead?: 'skip' | 'block';
   follow_redirects?: number;
+  batch?: BatchConfig;
+  debounce?: DebounceConfig;
   challenge?: Challenge;
   operator?: boolean;
   /** Of a notifier. The API does not show it as an endpoint. */
@@ -181,6 +185,8 @@ export function resolveEndpoint(record: EndpointRecord, secrets: readonly Endpoi
     ordering: config.ordering ?? 'none',
     fifoOnDead: config.fifo_on_dead ?? 'skip',
     followRedirects: config.follow_redirects ?? 0,
+    batch: resolveBatch(config.batch),
+    debounce: resolveDebounce(config.debounce),
     notifier: config.notifier ?? null,
     secrets,
   };

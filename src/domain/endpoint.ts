@@ -1,4 +1,6 @@
+import type { BatchSettings } from './batch.ts';
 import type { BreakerSettings } from './breaker.ts';
+import type { DebounceSettings } from './debounce.ts';
 import type { ClientCertificate, EndpointAuth } from './endpoint-auth.ts';
 import type { Uuid } from './ids.ts';
 import type { NotifierConfig } from './notices.ts';
@@ -69,6 +71,9 @@ export interface Endpoint {
   readonly ordering: 'none' | 'fifo';
   readonly fifoOnDead: 'skip' | 'block';
   readonly followRedirects: number;
+  /** Null: one event per request. */
+  readonly batch: BatchSettings | null;
+  readonly debounce: DebounceSettings | null;
   /** Set if this is a notifier, which gets notices only. Its URL is `mailto:…` if it sends e-mail. */
   readonly notifier: NotifierConfig | null;
   /** Active signing secrets (`whsec_…`), newest first. */

@@ -26,6 +26,7 @@ export const idPrefixes = {
   task: 'task',
   audit: 'aud',
   request: 'req',
+  batch: 'bat',
   notifier: 'ntf',
 } as const;
 export type IdPrefix = (typeof idPrefixes)[keyof typeof idPrefixes];

@@ -77,4 +77,20 @@ describe('OBS-4: the text of notices', () => {
     expect(text.match(/<[^>]*>/g)).toEqual([`<${endpoint.console_url}|Open>`]);
     expect(text).not.toContain('\u202e');
   });
+
+  it('OBS-4: mentions nobody and links nowhere in chats that read Markdown', () => {
+    const description = '@everyone @here @channel [pay](https://evil.example) ![x][y] ```code`';
+    const item = itemOf(operationalTypes.endpointEnabled, {
+      ...about,
+      tenant: '@all',
+      endpoint: { ...endpoint, description },
+    });
+    const group = { type: operationalTypes.endpointEnabled, count: 1, reports: 1, items: [item] };
+    const { text } = JSON.parse(slackBody({ since: '', until: '', groups: [group] }));
+    expect(text).not.toMatch(/@\w|\]\(|\]\[|`/);
+    // Only our own link is left.
+    expect(text.match(/\w+:\/\/[^|]*/g)).toEqual([endpoint.console_url]);
+    // It reads as before.
+    expect(text.replaceAll('\u200b', '')).toContain('@everyone @here @channel [pay](https://evil.example)');
+  });
 });

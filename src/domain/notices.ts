@@ -179,9 +179,21 @@ interface Style {
 
 const PLAIN: Style = { text: (text) => text, heading: (text) => text, link: (url) => `\n    ${url}` };
 
-/** Slack's mrkdwn: the three characters are escaped, so that texts contain neither links nor mentions. */
+/** Invisible. It splits what a chat would understand. */
+const ZERO_WIDTH_SPACE = '\u200b';
+
+/**
+ * Slack's mrkdwn: three characters are escaped, so that texts contain neither links nor mentions. Other chats read Markdown
+ * and plain mentions (`@everyone`, `[text](url)`, addresses), so these are split, and there is no code.
+ */
 const SLACK: Style = {
-  text: (text) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;'),
+  text: (text) =>
+    text
+      .replaceAll('&', '&amp;')
+      .replaceAll('<', '&lt;')
+      .replaceAll('>', '&gt;')
+      .replaceAll('`', "'")
+      .replaceAll(/@|\](?=[([])|:(?=\/\/)/g, (found) => found + ZERO_WIDTH_SPACE),
   heading: (text) => `*${text}*`,
   link: (url) => ` <${url}|Open>`,
 };

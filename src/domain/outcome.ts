@@ -37,6 +37,10 @@ export const errorClasses = {
     'The token endpoint gave no access token. Check token_url, client_id, client_secret and scope of auth, and whether it works.',
   oauth_rejected:
     'The receiver refused an access token that should still have been good. The next attempt fetches a new one.',
+  batch_event_failed:
+    'The receiver answered for the batch that this event failed. Its log should say why; only the failed events are sent again.',
+  batch_result_invalid:
+    'The receiver answered with a batch result that Posthorn cannot read. Answer {"failed": ["evt_…"]}, at most 64 KiB.',
   mail_failed:
     'The mail server did not take the message this time. If it lasts, it is for the operator of Posthorn to fix.',
   mail_rejected:
@@ -109,5 +113,10 @@ export type DeadReason = (typeof deadReasons)[number];
 
 export type Verdict =
   | { readonly kind: 'delivered' }
-  | { readonly kind: 'retry'; readonly dueAt: number }
+  | {
+      readonly kind: 'retry';
+      readonly dueAt: number;
+      /** True if this attempt does not count for the retry schedule: a rejected batch that is split. */
+      readonly isUncounted?: true;
+    }
   | { readonly kind: 'dead'; readonly reason: DeadReason; readonly disableEndpoint: boolean };

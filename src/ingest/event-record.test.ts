@@ -9,6 +9,7 @@ const endpoint = {
   id: '018c251e-0000-7abc-8abc-000000000001',
   enabled: true,
   ordering: 'none',
+  debounce: null,
   retry: { kind: 'schedule', schedule: [0], jitter: 'none' },
 } as unknown as Endpoint;
 

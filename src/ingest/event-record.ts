@@ -1,4 +1,5 @@
 /** Turns a pending event and its matched endpoints into the record that the accept log stores. */
+import { DebounceKeys } from '../domain/debounce.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { UnmatchedReason } from '../domain/event.ts';
 import { deliveryIdOf, timeOfId, type Uuid } from '../domain/ids.ts';
@@ -37,15 +38,15 @@ export function toRecord(
   const start = { deliverAt: event.deliverAt, isLate: committed !== null && isLate(id, now) };
   const deliveries: NewDelivery[] = [];
   const skipped: SkippedDelivery[] = [];
+  let keys: DebounceKeys | null = null;
   for (const [ordinal, endpoint] of first.entries()) {
     const delivery = { id: deliveryIdOf(id, ordinal), endpointId: endpoint.id };
-    if (endpoint.enabled)
-      deliveries.push({
-        ...delivery,
-        dueAt: firstDueAt(start, endpoint, now, random),
-        fifo: isFifo(endpoint),
-      });
-    else skipped.push(delivery);
+    if (endpoint.enabled) {
+      const dueAt = firstDueAt(start, endpoint, now, random);
+      const waiting = { ...delivery, dueAt, fifo: isFifo(endpoint) };
+      if (endpoint.debounce !== null) keys ??= new DebounceKeys(event.data);
+      deliveries.push(keys === null ? waiting : debounced(waiting, endpoint.debounce, keys, now));
+    } else skipped.push(delivery);
   }
   const skippedLater = slices.reduce((n, each) => (each.wasDisabled ? n + each.endpointIds.length : n), 0);
   return {
@@ -60,6 +61,21 @@ export function toRecord(
     skipped,
     unwritten: isSliced ? { slices, deliverAt: event.deliverAt } : undefined,
   };
+}
+
+/** Adds the debounce key to a delivery, which then waits for the window to end (mode `last`). */
+export function debounced(
+  delivery: NewDelivery,
+  settings: Endpoint['debounce'],
+  keys: DebounceKeys,
+  now: number,
+): NewDelivery {
+  if (settings === null) return delivery;
+  const debounceKey = keys.keyOf(settings);
+  if (debounceKey === null) return delivery;
+  const windowEnd = settings.mode === 'last' ? now + settings.windowMs : null;
+  const dueAt = windowEnd === null ? delivery.dueAt : Math.max(delivery.dueAt ?? 0, windowEnd);
+  return { ...delivery, dueAt, debounceKey };
 }
 
 const isFifo = ({ ordering }: Endpoint): boolean => ordering === 'fifo';

@@ -8,6 +8,7 @@
  *                    └─┘ the endpoints changed: read them, write again; statement timeout: write fewer
  */
 import type { Clock } from '../domain/clock.ts';
+import { DebounceKeys } from '../domain/debounce.ts';
 import type { EventContent } from '../domain/event.ts';
 import { deliveryIdOf, type Uuid } from '../domain/ids.ts';
 import type { Service } from '../domain/lifecycle.ts';
@@ -23,7 +24,7 @@ import type {
 import type { Commit } from '../ports/hand-over.ts';
 import type { DeliveryRouter } from '../ports/stages.ts';
 import { storeFailureOf } from '../ports/store-error.ts';
-import { firstDueAt, isLate } from './event-record.ts';
+import { debounced, firstDueAt, isLate } from './event-record.ts';
 
 export interface FanOutWriterOptions {
   readonly fanOuts: FanOutStore;
@@ -38,6 +39,7 @@ export interface FanOutWriterOptions {
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
+const NO_DATA = Buffer.from('null');
 /** How often to look for slices of processes that died, and of relays, which do not write slices. */
 const POLL_MS = 1_000;
 const PAUSE_AFTER_FAILURE_MS = 200;
@@ -141,7 +143,7 @@ export class FanOutWriter implements Service {
   async #write(slice: FanOutSlice, event: EventContent | null): Promise<SliceResult> {
     const { fanOuts, endpoints, clock } = this.#options;
     const commit: Commit = { sentAt: clock.now(), endpointVersion: endpoints.version };
-    const deliveries = this.#toDeliveries(slice, await this.#currentTime(slice.eventId));
+    const deliveries = this.#toDeliveries(slice, event, await this.#currentTime(slice.eventId));
     try {
       const result = await fanOuts.write(slice, deliveries, commit.endpointVersion);
       if (result === 'written') this.#route(deliveries, event, commit);
@@ -160,7 +162,8 @@ export class FanOutWriter implements Service {
     return isLate(eventId, now) ? await acceptLog.now() : now;
   }
 
-  #toDeliveries(slice: FanOutSlice, now: number): SliceDeliveries {
+  #toDeliveries(slice: FanOutSlice, event: EventContent | null, now: number): SliceDeliveries {
+    const keys = new DebounceKeys(event?.data ?? NO_DATA);
     const { endpoints, random } = this.#options;
     const { eventId, firstOrdinal, endpointIds, wasDisabled, deliverAt } = slice;
     const start = { deliverAt, isLate: isLate(eventId, now) };
@@ -175,7 +178,8 @@ export class FanOutWriter implements Service {
         skipped.push({ id, endpointId, reason: 'endpoint_disabled' });
       else {
         const dueAt = firstDueAt(start, endpoint, now, random);
-        waiting.push({ id, endpointId, dueAt, fifo: endpoint.ordering === 'fifo' });
+        const delivery = { id, endpointId, dueAt, fifo: endpoint.ordering === 'fifo' };
+        waiting.push(debounced(delivery, endpoint.debounce, keys, now));
       }
     }
     return { waiting, skipped };

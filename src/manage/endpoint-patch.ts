@@ -1,6 +1,7 @@
 /** Applies a merge patch to an endpoint's settings, and checks what a JSON schema cannot express. */
 import { checkUrl, type EgressPolicy, isReservedHeader, isSendableHeader } from '../deliver/index.ts';
 import type { Clock } from '../domain/clock.ts';
+import { DEBOUNCE_KEY } from '../domain/debounce.ts';
 import type { SignatureProfile } from '../domain/endpoint.ts';
 import type { AuthConfig, TlsConfig } from '../domain/endpoint-auth.ts';
 import {
@@ -36,6 +37,8 @@ const CONFIG_FIELDS = [
   'ordering',
   'fifo_on_dead',
   'follow_redirects',
+  'batch',
+  'debounce',
   'challenge',
   'operator',
 ] as const satisfies readonly (keyof EndpointConfig)[];
@@ -163,7 +166,27 @@ function checkConfig(config: EndpointConfig): FieldError[] {
     ...checkHeaders(config.headers ?? {}),
     ...checkSignature(config.signature),
     ...checkRetry(config.retry ?? {}),
+    ...checkDebounce(config),
+    ...checkBatch(config),
   ];
+}
+
+function checkBatch({ batch, api_version }: EndpointConfig): FieldError[] {
+  if (batch === undefined || api_version === undefined) return [];
+  return [{ path: 'batch', message: 'cannot be combined with api_version: send api_version: null' }];
+}
+
+function checkDebounce({ debounce, batch, ordering }: EndpointConfig): FieldError[] {
+  if (debounce === undefined) return [];
+  const errors: FieldError[] = [];
+  if (!DEBOUNCE_KEY.test(debounce.key))
+    errors.push({ path: 'debounce.key', message: 'must be a path below "data", such as "data.order_id"' });
+  if (batch !== undefined) errors.push({ path: 'debounce', message: 'cannot be combined with batch' });
+  if (ordering === 'fifo')
+    errors.push({ path: 'debounce', message: 'cannot be combined with ordering "fifo"' });
+  if ((debounce.max_wait_ms ?? debounce.window_ms) < debounce.window_ms)
+    errors.push({ path: 'debounce.max_wait_ms', message: 'must not be less than window_ms' });
+  return errors;
 }
 
 function checkEvents(events: readonly string[]): FieldError[] {

@@ -24,8 +24,10 @@ import {
   deleteNotifier,
   findNotifier,
   type NotifierView,
+  secondsToNextTest,
 } from '../postgres/queries/notifiers.ts';
 import { publishOperational } from '../postgres/queries/operational-events.ts';
+import { hasEarlierWorkers } from '../postgres/queries/ownership.ts';
 import type { SecretBox } from '../postgres/secret-box.ts';
 import type { Actor, Caller } from './caller.ts';
 import { CONFIRMATION_LIMITS, type Confirmations, hashOf } from './confirmations.ts';
@@ -71,6 +73,10 @@ const MAX_PER_TENANT = 20;
 const EVERY_EVENT = ['posthorn.*'];
 /** Seconds. Old notices are of little use: after four hours they are dead letters. */
 const RETRY: RetryConfig = { schedule: [0, 30, 300, 1800, 7200], max_age_seconds: 14_400 };
+/** Of e-mail: the mail server is shared by all. Replays count. */
+const MAIL_PACE = { max_in_flight: 1, rate_limit: { per_second: 1, burst: 5 } };
+/** In a minute. */
+const TEST_LIMITS = { perNotifier: 5, perTenant: 20 } as const;
 const TEST = { test: true } satisfies Partial<Digest>;
 
 export class Notifiers {
@@ -90,13 +96,24 @@ export class Notifiers {
     const tenant = readTenant(input.tenant ?? (isOperators ? operatorTenant : undefined), caller.tenant);
     checkOperatorChange(caller, { tenant, before: false, after: operator }, operatorTenant);
     const url = this.#checkedTarget(caller, input);
+    if (await hasEarlierWorkers(pool))
+      throw new Problem(
+        'conflict',
+        'A node of the previous release is running. It would send notices in a wrong format: replace all nodes first.',
+      );
     const notifier = this.#configOf(input, operator);
     const id = newId(clock.now());
     const endpoint = { id, tenant, url, description: input.description ?? '', metadata: {} };
     await inTransaction(pool, async (client) => {
       await createEndpoint(client, {
         ...endpoint,
-        config: { events: [noticeTypes.digest], retry: RETRY, notifier, ...(operator && { operator }) },
+        config: {
+          events: [noticeTypes.digest],
+          retry: RETRY,
+          ...(notifier.kind === 'email' && MAIL_PACE),
+          notifier,
+          ...(operator && { operator }),
+        },
         enabled: true,
         paused: false,
       });
@@ -142,7 +159,10 @@ export class Notifiers {
     await endpoints.refresh();
   }
 
-  /** Sends a test message at once, and returns its delivery. Throws `conflict` if it is disabled or its address not confirmed. */
+  /**
+   * Sends a test message at once, and returns its delivery. Throws `conflict` if it is disabled or its address not confirmed,
+   * `rate_limited` after too many tests.
+   */
   async sendTest(actor: Actor, id: Uuid): Promise<DeliveryView> {
     const notifier = await findNotifier(this.#dependencies.pool, id, actor.caller.tenant);
     if (notifier === null) throw notFound('notifier', id);
@@ -154,10 +174,24 @@ export class Notifiers {
         'The address is not confirmed. Its owner must open the link in the message that was sent to it.',
       );
     const content = { type: noticeTypes.digest, data: JSON.stringify(TEST) };
-    return this.#testEvents.sendTo(actor, notifier, content, {
-      action: 'notifier.test',
-      objectId: publicId(idPrefixes.notifier, id),
-    });
+    const objectId = publicId(idPrefixes.notifier, id);
+    const refuseMany = async (client: Client): Promise<void> => {
+      const about = { tenant: notifier.tenant, objectId, now: this.#dependencies.clock.now() };
+      const retryAfterSeconds = await secondsToNextTest(client, about, TEST_LIMITS);
+      if (retryAfterSeconds === null) return;
+      throw new Problem(
+        'rate_limited',
+        `A notifier sends at most ${TEST_LIMITS.perNotifier} test messages in a minute, a tenant ${TEST_LIMITS.perTenant}.`,
+        { retryAfterSeconds },
+      );
+    };
+    return this.#testEvents.sendTo(
+      actor,
+      notifier,
+      content,
+      { action: 'notifier.test', objectId },
+      refuseMany,
+    );
   }
 
   /** Whether the link is valid and unused. */

@@ -1,7 +1,7 @@
 import { idPrefixes, parsePublicId, publicId, type Uuid } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
 
-type ObjectKind = 'endpoint' | 'event' | 'delivery' | 'task' | 'key' | 'notifier';
+type ObjectKind = 'endpoint' | 'event' | 'delivery' | 'batch' | 'task' | 'key' | 'notifier';
 
 /** The UUID behind a public id such as `ep_…`. Throws `not_found` if the text is not an id of this kind. */
 export function readObjectId(kind: ObjectKind, text: string): Uuid {

@@ -1,7 +1,7 @@
 import type { Clock } from '../domain/clock.ts';
 import { deliveryIdOf, idPrefixes, newEventId, publicId, type Uuid } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
-import { inTransaction, type Pool, type Queryable } from '../postgres/database.ts';
+import { type Client, inTransaction, type Pool, type Queryable } from '../postgres/database.ts';
 import { type DeliveryView, findDelivery } from '../postgres/queries/deliveries.ts';
 import { findEndpoint } from '../postgres/queries/endpoints.ts';
 import { insertTestEvent, type TestProbe } from '../postgres/queries/events.ts';
@@ -52,16 +52,21 @@ export class TestEvents {
     });
   }
 
-  /** The same, to an endpoint or notifier that the caller may see. `recordAs` says how the audit log names it. */
+  /**
+   * The same, to an endpoint or notifier that the caller may see. `recordAs` says how the audit log names it. `check` runs first,
+   * in the same transaction, and throws if the test is refused.
+   */
   async sendTo(
     { audit }: Actor,
     { id: endpointId, tenant }: { readonly id: Uuid; readonly tenant: string },
     content: TestEvent,
     recordAs: Pick<Change, 'action' | 'objectId'>,
+    check: (client: Client) => Promise<void> = async () => {},
   ): Promise<DeliveryView> {
     const { pool, wake, wakeProbe } = this.#dependencies;
     const insert = (probe: TestProbe): Promise<Uuid> =>
       inTransaction(pool, async (client) => {
+        await check(client);
         const { eventId, deliveryId } = await insertTest(client, this.#dependencies.clock, {
           endpointId,
           tenant,

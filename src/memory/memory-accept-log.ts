@@ -139,6 +139,7 @@ function write(store: MemoryStore, event: EventRecord, visibleAt: number): void 
     });
   // The deliveries of a large fan-out share one number, because its FIFO deliveries that are written later need it.
   const reserved = unwritten === undefined ? null : store.nextSeq();
+  store.storeDebounceKeys(event.deliveries);
   for (const { id, endpointId, dueAt, fifo } of event.deliveries) {
     const time = dueAt === null ? null : toMicroseconds(dueAt);
     const seq = reserved ?? store.nextSeq();

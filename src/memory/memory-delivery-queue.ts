@@ -1,4 +1,6 @@
 import type { DeliveryQueue } from '../ports/delivery-queue.ts';
+import { createMemoryBatchLog } from './memory-batch-log.ts';
+import { createMemoryDebouncer } from './memory-debouncer.ts';
 import { createMemoryLaneReader, createMemoryProbeRequester } from './memory-lane-reader.ts';
 import { createMemoryQueueCleaner } from './memory-queue-cleaner.ts';
 import { createMemoryReplayer } from './memory-replayer.ts';
@@ -10,6 +12,8 @@ export function createMemoryDeliveryQueue(store: MemoryStore): DeliveryQueue {
   return {
     ...createMemoryLaneReader(store),
     ...createMemoryStartRecorder(store),
+    ...createMemoryBatchLog(store),
+    ...createMemoryDebouncer(store),
     ...createMemorySettlementSink(store),
     ...createMemoryQueueCleaner(store),
     ...createMemoryReplayer(store),

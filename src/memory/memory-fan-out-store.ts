@@ -53,6 +53,7 @@ function write(
       writtenAt: Number.POSITIVE_INFINITY,
     });
   const { tenant, eventType } = slice;
+  store.storeDebounceKeys(waiting);
   for (const { id, endpointId, dueAt, fifo } of waiting) {
     const time = dueAt === null ? null : toMicroseconds(dueAt);
     const seq = fifo ? slice.seq : store.nextSeq();

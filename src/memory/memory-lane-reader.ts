@@ -16,7 +16,7 @@ const isFresh = (row: QueueRow): boolean => row.dueAt === null || row.fifo;
 
 const isRequestedProbe = (row: QueueRow): boolean => row.probeAfterAttempts === row.attempts;
 
-const bySeq = (a: QueueRow, b: QueueRow): number => a.seq - b.seq;
+export const bySeq = (a: QueueRow, b: QueueRow): number => a.seq - b.seq;
 const byDueTime = (a: QueueRow, b: QueueRow): number => a.dueAt! - b.dueAt!;
 
 export function createMemoryLaneReader(store: MemoryStore): LaneReader {
@@ -85,7 +85,7 @@ export function createMemoryProbeRequester(store: MemoryStore): ProbeRequester {
   };
 }
 
-function toLoaded(row: QueueRow): LoadedDelivery {
+export function toLoaded(row: QueueRow): LoadedDelivery {
   return {
     id: row.id,
     endpointId: row.endpointId,
@@ -98,6 +98,7 @@ function toLoaded(row: QueueRow): LoadedDelivery {
     lastErrorClass: row.lastErrorClass,
     startedAt: row.startedAt,
     carefulStarts: row.carefulStarts,
+    batchId: row.batchId ?? null,
   };
 }
 

@@ -52,6 +52,7 @@ function restart(row: QueueRow, now: number): void {
   row.replays += 1;
   row.dueAt = now;
   row.trigger = 'replay';
+  row.batchId = null;
 }
 
 /** Queues an ended delivery again, at the end of the order of acceptance. */

@@ -45,6 +45,8 @@ function applySettlement(store: MemoryStore, settlement: Settlement): boolean {
     row.lastStatusCode = statusCode;
     row.lastErrorClass = errorClass;
     row.trigger = 'auto';
+    row.batchId = settlement.batchId ?? null;
+    if (verdict.isUncounted) row.attemptsBeforeReplay += 1;
     return true;
   }
   store.queue.delete(row);

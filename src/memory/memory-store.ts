@@ -7,8 +7,9 @@
  */
 import type { Clock } from '../domain/clock.ts';
 import { type Endpoint, SHARDS, shardOf } from '../domain/endpoint.ts';
-import type { Uuid } from '../domain/ids.ts';
+import { timeOfId, type Uuid } from '../domain/ids.ts';
 import type { CircuitNote } from '../domain/operational.ts';
+import type { NewDelivery } from '../ports/accept-log.ts';
 import type { StoredConversion } from '../ports/conversion-store.ts';
 import type { OutboxRow } from '../ports/outbox-store.ts';
 import { QueueTable } from './queue-table.ts';
@@ -18,6 +19,8 @@ import type {
   RejectedOutboxRow,
   ShardRow,
   StoredAttempt,
+  StoredComposition,
+  StoredDebounceKey,
   StoredEndpoint,
   StoredEvent,
   StoredHealth,
@@ -52,6 +55,15 @@ export class MemoryStore {
   readonly deadLetters = new Map<Uuid, DeadLetter>();
   /** By delivery, then by attempt. */
   readonly attempts = new Map<Uuid, Map<Uuid, StoredAttempt>>();
+  readonly batches = new Map<Uuid, StoredComposition>();
+  /** Batches whose request may be on the wire, and when it was started. */
+  readonly openBatches = new Map<Uuid, number>();
+  /** By delivery. */
+  readonly debounceKeys = new Map<Uuid, StoredDebounceKey>();
+  /** Mode `first`: by endpoint and key. */
+  readonly debounceWindows = new Map<string, { firstId: Uuid; readonly until: number }>();
+  /** Which delivery was sent instead of a skipped one. */
+  readonly debounced = new Map<Uuid, Uuid>();
   readonly health = new Map<Uuid, StoredHealth>();
   readonly circuitNotes = new Map<Uuid, CircuitNote>();
   /** By `conversionName`. */
@@ -114,6 +126,19 @@ export class MemoryStore {
   nextEpoch(): number {
     this.#epoch += 1;
     return this.#epoch;
+  }
+
+  /** Stores the keys of deliveries that are about to be written. */
+  storeDebounceKeys(deliveries: readonly NewDelivery[]): void {
+    for (const { id, endpointId, debounceKey } of deliveries)
+      if (debounceKey != null)
+        this.debounceKeys.set(id, {
+          endpointId,
+          key: debounceKey,
+          since: timeOfId(id),
+          debounced: 0,
+          isChosen: false,
+        });
   }
 
   ownerOf(endpointId: Uuid): Uuid | null {

@@ -47,6 +47,23 @@ export interface QueueRow extends DeliveryFacts, Committed {
   trigger: Trigger;
   /** A requested probe as long as it equals `attempts`. */
   probeAfterAttempts?: number;
+  batchId?: Uuid | null;
+}
+
+/** The composition of a batch. Never changes. */
+export interface StoredComposition {
+  readonly endpointId: Uuid;
+  readonly deliveryIds: readonly Uuid[];
+}
+
+export interface StoredDebounceKey {
+  readonly endpointId: Uuid;
+  readonly key: string;
+  /** When the first event was accepted that this one stands for. */
+  since: number;
+  debounced: number;
+  /** `max_wait_ms` is over: it is sent, whatever comes after it. */
+  isChosen: boolean;
 }
 
 /** Deliveries of a large fan-out that are accepted but not written. */

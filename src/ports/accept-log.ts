@@ -13,6 +13,8 @@ export interface NewDelivery {
   readonly dueAt: number | null;
   /** True if the endpoint is FIFO: the delivery keeps its place in the order of acceptance. */
   readonly fifo: boolean;
+  /** The debounce key. Null or absent: the delivery is sent as it is. */
+  readonly debounceKey?: string | null;
 }
 
 /** A delivery to a disabled endpoint: it ends as `skipped` with the reason `endpoint_disabled`, and is never queued. */

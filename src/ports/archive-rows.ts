@@ -64,10 +64,11 @@ export type ArchivedRow = RowsByKind[keyof RowsByKind];
 /** The row without its payload, as an expunge leaves it in the database. */
 export function expungeRow(kind: ArchiveKind, row: ArchivedRow, expungedAt: number): ArchivedRow {
   if (kind === 'events') {
-    const { headers: _, ...options } = JSON.parse((row as EventRow).options ?? '{}') as Record<
-      string,
-      unknown
-    >;
+    const {
+      headers: _,
+      schema_errors: __,
+      ...options
+    } = JSON.parse((row as EventRow).options ?? '{}') as Record<string, unknown>;
     const marks = { expunged_at: Math.floor(expungedAt), expunged_by: 'tombstone' };
     return { ...(row as EventRow), data: null, options: JSON.stringify({ ...marks, ...options }) };
   }

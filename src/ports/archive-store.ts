@@ -62,6 +62,8 @@ export interface ArchiveProgress {
 export interface ArchiveStore {
   /** Identifies this deployment. Two must not write to the same archive. */
   readDeploymentId(): Promise<Uuid>;
+  /** Whether files are recorded in the archive with this URL. */
+  hasParts(archive: string): Promise<boolean>;
   /** Calls `work` unless another process works on the archive. Returns whether it called it. A crash ends the exclusion. */
   runExclusively(work: () => Promise<void>): Promise<boolean>;
 
@@ -114,7 +116,11 @@ export interface ArchiveStore {
 
 /** What retention and the servers need to know about the archive. */
 export interface ArchiveRequests {
-  /** Asks for the export of a partition, unless it was asked for. Returns whether it is in the archive, verified. */
+  /** From now on no server may drop a partition that is not in the archive, not even one that has no archive. */
+  requireArchive(): Promise<void>;
+  /** For a server without an archive: whether it may drop the partition. If other servers have one, asks for the export. */
+  mayDrop(partition: Partition): Promise<boolean>;
+  /** Requires the archive, and asks for the export of a partition, unless it was asked for. Returns whether it is in the archive, verified. */
   request(partition: Partition): Promise<boolean>;
   /** Whether the archive process has something to do. */
   hasWork(): Promise<boolean>;

@@ -16,6 +16,8 @@ import type { WaitingDelivery } from '../domain/delivery.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { CircuitNote } from '../domain/operational.ts';
 import type { AttemptOutcome, Trigger, Verdict } from '../domain/outcome.ts';
+import type { BatchLog } from './batch-log.ts';
+import type { Debouncer } from './debouncer.ts';
 
 // --- reading ------------------------------------------------------------------------------------------------
 
@@ -126,6 +128,8 @@ export interface Settlement {
   /** When its age began: accepted or last replayed. If `attempt` is null, this is a fence too: a replay changes it. */
   readonly agesFrom: number;
   readonly attempt: SettledAttempt | null;
+  /** Of a retry: the batch that it belongs to from now on. Null or absent: the next batch may take it. */
+  readonly batchId?: Uuid | null;
 }
 
 export interface SettledAttempt {
@@ -210,6 +214,8 @@ export interface ProbeRequester {
 export interface DeliveryQueue
   extends LaneReader,
     StartRecorder,
+    BatchLog,
+    Debouncer,
     SettlementSink,
     QueueCleaner,
     Replayer,

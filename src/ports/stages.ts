@@ -21,13 +21,17 @@ export interface DeliveryRouter {
 
 export interface AttemptRequest {
   readonly endpoint: Endpoint;
-  /** As it is sent: converted to the version that the endpoint pins. */
+  /** As it is sent: converted to the version that the endpoint pins. Of a batch: its first event. */
   readonly event: EventContent;
   /** About the version of the payload: how it came about, deprecation and sunset. Null: nothing to say. */
   readonly versionHeaders: Readonly<Record<string, string>> | null;
+  /** Set if the request carries a batch: its id and all its events, in order. */
+  readonly batch?: { readonly id: Uuid; readonly events: readonly EventContent[] };
   readonly deliveryId: Uuid;
   readonly number: number;
   readonly retryReason: string | null;
+  /** How many events this one stands for, besides itself. */
+  readonly debounced?: number;
   /** When the delivery became due. */
   readonly waitingSince: number;
   /** Checked again when the connection is open, because connecting may take seconds. */

@@ -33,6 +33,8 @@ export interface ExpiredDataCleaner {
   deleteStatistics(resolution: Resolution, keepHours: number, max: number): Promise<number>;
   /** Deletes audit entries with an id below `firstKept`. */
   deleteAuditEntries(firstKept: Uuid, max: number): Promise<number>;
+  /** Deletes batches with an id below `firstKept`. */
+  deleteBatches(firstKept: Uuid, max: number): Promise<number>;
   /** Deletes deliveries that were skipped before `cutoffMs` because their endpoint was disabled. */
   deleteOldSkipped(cutoffMs: number, max: number): Promise<number>;
   /** Deletes those of endpoints that have more than `keep`. The newest stay. */

@@ -1,6 +1,7 @@
 import type { AcceptLog, EventLookup } from '../ports/accept-log.ts';
 import type { Database } from './database.ts';
 import { acceptEvents, databaseNow, findKeyHolders } from './queries/accept-events.ts';
+import { hasDebounceKey, storeDebounceKeys } from './queries/debounce.ts';
 import { loadEvents } from './queries/load-events.ts';
 import { ensureTenants } from './queries/tenants.ts';
 import { withStoreErrors } from './store-error.ts';
@@ -16,7 +17,14 @@ export function createPostgresAcceptLog({ database, ensurePartitions }: Postgres
   return {
     append: (events, options) => {
       const pool = options.outboxSeqs === null ? ingest : database.pool('outbox');
-      return withStoreErrors(acceptEvents(pool, events, options));
+      if (!events.some(({ deliveries }) => deliveries.some(hasDebounceKey)))
+        return withStoreErrors(acceptEvents(pool, events, options));
+      return withStoreErrors(
+        storeDebounceKeys(
+          pool,
+          events.flatMap(({ deliveries }) => deliveries),
+        ).then(() => acceptEvents(pool, events, options)),
+      );
     },
     findKeyHolders: (keys) => withStoreErrors(findKeyHolders(ingest, keys)),
     ensureTenants: (names) => withStoreErrors(ensureTenants(ingest, names)),

@@ -9,4 +9,6 @@ export const ADVISORY_LOCKS = {
   fanOuts: 7_283_640_007,
   archive: 7_283_640_008,
   confirmationMails: 7_283_640_011,
+  /** A seed: every tenant has a lock of its own. */
+  notifierTests: 7_283_640_012,
 } as const;

@@ -5,17 +5,20 @@ import {
   closeArchiveTask,
   forgetParts,
   hasArchiveWork,
+  hasParts,
   insertPart,
   listParts,
   listRequested,
   listStaleParts,
   markVerified,
   openArchiveTask,
+  readArchiveStatus,
   readDeploymentId,
   readTombstones,
   reportArchiveProgress,
   requestArchive,
   setArchiveFailure,
+  setArchiveRequired,
   updatePart,
 } from './queries/archive.ts';
 import { countArchiveRows, findFirstKey, readArchiveRows } from './queries/archive-rows.ts';
@@ -27,6 +30,7 @@ export function createPostgresArchiveStore(database: Pick<Database, 'pool'>): Ar
   const pool = database.pool('upkeep');
   return {
     readDeploymentId: () => withStoreErrors(readDeploymentId(pool)),
+    hasParts: (archive) => withStoreErrors(hasParts(pool, archive)),
     runExclusively: (work) =>
       withStoreErrors(
         inTransaction(pool, async (client) => {
@@ -70,7 +74,14 @@ export function createPostgresArchiveStore(database: Pick<Database, 'pool'>): Ar
 export function createPostgresArchiveRequests(database: Pick<Database, 'pool'>): ArchiveRequests {
   const pool = database.pool('upkeep');
   return {
-    request: (partition) => withStoreErrors(requestArchive(pool, partition)),
+    requireArchive: () => withStoreErrors(setArchiveRequired(pool, true)),
+    mayDrop: async (partition) =>
+      !(await withStoreErrors(readArchiveStatus(pool))).isRequired ||
+      withStoreErrors(requestArchive(pool, partition)),
+    request: async (partition) => {
+      await withStoreErrors(setArchiveRequired(pool, true));
+      return withStoreErrors(requestArchive(pool, partition));
+    },
     hasWork: () => withStoreErrors(hasArchiveWork(pool)),
   };
 }

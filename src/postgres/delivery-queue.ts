@@ -1,6 +1,8 @@
 import type { DeliveryQueue } from '../ports/delivery-queue.ts';
 import type { Database } from './database.ts';
+import { loadBatch, loadOpenBatches, recordBatches } from './queries/batches.ts';
 import { countWaiting } from './queries/count-waiting.ts';
+import { decideDebounce } from './queries/debounce.ts';
 import { expireWaiting, moveToFifo, recordOnWire, skipWaiting } from './queries/end-waiting.ts';
 import { listRecent, loadLaneStates, loadLanes, loadProbes } from './queries/load-lanes.ts';
 import { markStarted } from './queries/mark-started.ts';
@@ -21,6 +23,11 @@ export function createPostgresDeliveryQueue(database: Pick<Database, 'pool'>): D
     listRecent: (since) => withStoreErrors(listRecent(dispatch, since)),
     countWaiting: (ids, max) => withStoreErrors(countWaiting(dispatch, ids, max)),
     markStarted: (starts, workerId) => withStoreErrors(markStarted(dispatch, starts, workerId)),
+    loadOpenBatches: (endpointIds) => withStoreErrors(loadOpenBatches(dispatch, endpointIds)),
+    loadBatch: (id) => withStoreErrors(loadBatch(dispatch, id)),
+    recordBatches: (starts, ended, workerId) =>
+      withStoreErrors(recordBatches(dispatch, starts, ended, workerId)),
+    decideDebounce: (request) => withStoreErrors(decideDebounce(dispatch, request)),
     recordOnWire: (deliveries) => withStoreErrors(recordOnWire(dispatch, deliveries)),
     settle: ({ settlements, health, worker, circuitNotes }) =>
       withStoreErrors(settleDeliveries(settle, settlements, health, worker, circuitNotes)),

@@ -20,6 +20,7 @@ const computeHeaders = ({ deliveryId, number, startedAt }: SentRequest): Record<
 });
 
 const NOTHING_SENT = '{}';
+const BATCH = `${idPrefixes.batch}_`;
 const JSON_TYPE = 'application/json';
 
 /** Works only for headers that the deliverer has built. */
@@ -32,10 +33,24 @@ export function packHeaders(headers: Readonly<Record<string, string>>): string {
     'posthorn-attempt': _attempt,
     ...others
   } = headers;
-  return JSON.stringify(type === JSON_TYPE ? others : { 'content-type': type, ...others });
+  const known = type === JSON_TYPE ? others : { 'content-type': type, ...others };
+  return JSON.stringify(
+    isOfBatch(headers) ? { ...known, 'webhook-id': _event, 'posthorn-attempt': _attempt } : known,
+  );
 }
+
+const isOfBatch = (headers: Readonly<Record<string, string>>): boolean =>
+  headers['webhook-id']?.startsWith(BATCH) === true;
+
+/** The public id of the batch that a request carried. Null: it carried a single event. */
+export const batchOfRequest = (headers: Readonly<Record<string, string>>): string | null =>
+  isOfBatch(headers) ? headers['webhook-id']! : null;
 
 export function unpackHeaders(text: string, request: SentRequest): Record<string, string> {
   if (text === NOTHING_SENT) return {};
-  return { ...computeHeaders(request), ...(JSON.parse(text) as Record<string, string>) };
+  const stored = JSON.parse(text) as Record<string, string>;
+  const headers = { ...computeHeaders(request), ...stored };
+  // A batch belongs to many deliveries and names none.
+  if (isOfBatch(stored)) delete headers['posthorn-delivery'];
+  return headers;
 }

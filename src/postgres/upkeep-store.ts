@@ -3,6 +3,7 @@ import { ADVISORY_LOCKS } from './advisory-locks.ts';
 import { type Database, inTransaction } from './database.ts';
 import { applyTombstones } from './queries/apply-tombstones.ts';
 import { deleteAuditEntries } from './queries/audit-log.ts';
+import { deleteBatches } from './queries/batches.ts';
 import { deleteOrphanedConversions } from './queries/conversions.ts';
 import { disableEndpoint } from './queries/endpoints.ts';
 import { deleteExpiredRequests } from './queries/idempotent-requests.ts';
@@ -58,6 +59,7 @@ export function createPostgresUpkeepStore({
     deleteIdempotentRequests: (max) => withStoreErrors(deleteExpiredRequests(pool, max)),
     deleteStatistics: (seconds, keepHours, chunk) =>
       withStoreErrors(deleteOldStats(pool, { seconds, keepHours, chunk })),
+    deleteBatches: (firstKept, max) => withStoreErrors(deleteBatches(pool, firstKept, max)),
     deleteAuditEntries: (firstKept, max) => withStoreErrors(deleteAuditEntries(pool, firstKept, max)),
     deleteOldSkipped: (cutoffMs, max) => withStoreErrors(dropOldSkipped(pool, cutoffMs, max)),
     deleteSurplusSkipped: (keep, max) => withStoreErrors(dropSurplusSkipped(pool, keep, max)),

@@ -20,7 +20,7 @@ const KEEP_INBOX_REQUESTS_MS = 7 * 24 * 3_600_000;
 export interface DeleteExpiredOptions {
   readonly store: ExpiredDataCleaner;
   readonly clock: Clock;
-  readonly days: Pick<RetentionDays, 'events' | 'audit' | 'statistics'>;
+  readonly days: Pick<RetentionDays, 'events' | 'attempts' | 'audit' | 'statistics'>;
   /** How many deliveries that were skipped while an endpoint was disabled are kept per endpoint, and how long. */
   readonly skippedPerEndpoint: number;
   readonly skippedRetentionMs: number;
@@ -41,6 +41,11 @@ export async function deleteExpired(
   if (auditCutoffMs !== null) {
     const firstKept = firstIdAt(auditCutoffMs);
     await deleteInChunks(() => store.deleteAuditEntries(firstKept, CHUNK), isStopped);
+  }
+  const attemptsCutoffMs = cutoffOf(days.attempts, clock.now());
+  if (attemptsCutoffMs !== null) {
+    const firstKept = firstIdAt(attemptsCutoffMs);
+    await deleteInChunks(() => store.deleteBatches(firstKept, CHUNK), isStopped);
   }
   const skippedCutoffMs = clock.now() - skippedRetentionMs;
   await deleteInChunks(() => store.deleteOldSkipped(skippedCutoffMs, CHUNK), isStopped);

@@ -196,6 +196,23 @@ it('values that an earlier version recorded with attempts are redacted in the ba
   // As the migration does for a database with attempts. Upkeep begins when earlier versions no longer run.
   await posthorn.database.query('insert into posthorn.attempts_redaction default values');
   expect(JSON.stringify(await readForArchive())).not.toMatch(/hidden-[23]/);
+  // While one is registered, upkeep waits, and for an hour afterwards.
+  await posthorn.database.query(
+    `update posthorn.attempts_redaction set until = now() + interval '1 minute', after_delivery = 'ffffffff-ffff-ffff-ffff-ffffffffffff'`,
+  );
+  await eventually('upkeep waits', async () => {
+    await posthorn.database.query(
+      `insert into posthorn.workers (id, name, lock_key, wire_version, stopping)
+       values ('00000000-0000-7000-8000-000000000001', 'previous release', 1, 1, true)
+           on conflict (id) do update set renewed_at = clock_timestamp()`,
+    );
+    const [row] = await posthorn.database.query<{ waits: boolean }>(
+      `select until > now() + interval '55 minutes' and after_delivery < 'ffffffff-ffff-ffff-ffff-ffffffffffff' as waits
+         from posthorn.attempts_redaction`,
+    );
+    return row!.waits;
+  });
+  await posthorn.database.query("delete from posthorn.workers where name = 'previous release'");
   await posthorn.database.query("update posthorn.attempts_redaction set until = now() + interval '1 ms'");
   await eventually('the pass has ended', async () => {
     const left = await posthorn.database.query('select from posthorn.attempts_redaction');

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe } from 'vitest';
+import { describeBatchLog } from './batch-log.ts';
 import { describeLaneReader } from './lane-reader.ts';
 import { describeProbes } from './probes.ts';
 import { describeQueueCleaner } from './queue-cleaner.ts';
@@ -21,6 +22,7 @@ export function describeDeliveryQueue(name: string, createFixture: CreateStoreFi
     const store = () => fixture;
     describeLaneReader(store);
     describeStartRecorder(store);
+    describeBatchLog(store);
     describeSettlementSink(store);
     describeQueueCleaner(store);
     describeReplayer(store);

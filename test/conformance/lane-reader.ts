@@ -78,6 +78,7 @@ export function describeLaneReader(getStore: () => StoreFixture): void {
             lastErrorClass: null,
             startedAt: null,
             carefulStarts: 0,
+            batchId: null,
           },
         ],
         due: [],

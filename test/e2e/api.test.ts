@@ -281,14 +281,6 @@ describe('an endpoint', () => {
     }
   });
 
-  test.each(['batch', 'debounce'])('does not support %s yet and refuses it', async (field) => {
-    const settings = { url: 'https://example.com/', [field]: { window_ms: 10 } };
-    const { body } = await expectStatus(posthorn.api('POST', '/v1/endpoints', settings), 422);
-    expect(body.errors).toEqual([
-      { path: field, message: 'is not available yet: leave it out, or send null' },
-    ]);
-  });
-
   test.each(['9xx', 600, null])('explains the allowed statuses instead of %j', async (status) => {
     const retry = { permanent: [404, status] };
     const settings = { url: 'https://example.com/', retry };

@@ -130,6 +130,10 @@ describe('LIF-2: archive', () => {
     });
     onTestFinished(() => posthorn.stop());
     const { api } = posthorn;
+    // Servers that lack the setting must wait for the archive too.
+    expect(await database.query('select is_required from posthorn.archive_state')).toEqual([
+      { is_required: true },
+    ]);
     const endpoint = await createEndpoint(posthorn, { url: receiver.url, tenant: 'acme' });
     const key = (await expectStatus(api('POST', '/v1/keys', { scope: 'tenant', tenant: 'acme' }), 201)).body
       .key;

@@ -293,10 +293,14 @@ describe('LIF-3: expunging a tenant', () => {
       'api_keys',
       'attempts',
       'audit_log',
+      'batches',
       'confirmation_mails',
       'console_sessions',
       'converted_payloads',
       'dead_letters',
+      'debounce_keys',
+      'debounce_windows',
+      'debounced',
       'deliveries',
       'endpoint_health',
       'endpoint_secrets',
@@ -310,6 +314,7 @@ describe('LIF-3: expunging a tenant', () => {
       'idempotency_keys',
       'inboxes',
       'notice_digests',
+      'open_batches',
       'operational_notes',
       'outbox',
       'outbox_rejected',
@@ -432,6 +437,7 @@ describe('LIF-3: expunging a tenant', () => {
       { tenant },
       { oldest: { tenant } },
       { groups: [{ items: [{ tenant: 'other' }, { tenant }] }] },
+      { endpoints: [{ tenant: 'other' }, { tenant }] },
     ];
     const ids = payloads.map(() => newEventId(Date.now()));
     for (const [n, payload] of payloads.entries())

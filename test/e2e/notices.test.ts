@@ -160,6 +160,21 @@ describe('OBS-4: a notifier for a chat', () => {
     expect(sent.text).toBe(again!.body.toString());
   });
 
+  test('is refused while a worker of the previous release is registered', async () => {
+    const name = 'previous release';
+    const remove = () => posthorn.database.query('delete from posthorn.workers where name = $1', [name]);
+    onTestFinished(async () => void (await remove()));
+    await posthorn.database.query(
+      `insert into posthorn.workers (id, name, lock_key, wire_version, stopping)
+       values ('00000000-0000-7000-8000-000000000001', $1, 1, 1, true)`,
+      [name],
+    );
+    const settings = { kind: 'slack', tenant: newTenant(), url: 'https://chat.test/x' };
+    expect((await refused(settings, {}, 409)).detail).toContain('previous release');
+    await remove();
+    await newNotifier(settings);
+  });
+
   test('is no endpoint: neither listed, changed, tested, probed nor named by producers', async () => {
     const tenant = newTenant();
     const chat = await newReceiver();
@@ -300,6 +315,34 @@ describe('OBS-4: an e-mail address of a tenant', () => {
     );
     expect(problem.code).toBe('rate_limited');
     expect(mail.messages.filter(({ to }) => to.includes(address))).toHaveLength(3);
+  });
+
+  test('cannot be flooded with test messages, nor delay the operator by them', async () => {
+    const tenant = newTenant();
+    const address = newAddress();
+    const notifier = await newNotifier({ kind: 'email', tenant, address });
+    const [confirmation] = await mail.waitFor(1, address);
+    await expectStatus(open('POST', linkIn(confirmation!.text)), 200);
+    const sendTest = (id: string) => posthorn.api('POST', `/v1/notifiers/${id}/test`);
+    const release = mail.hold(address);
+    onTestFinished(release);
+    const answers = await Promise.all(Array.from({ length: 8 }, () => sendTest(notifier.id)));
+    expect(answers.map(({ status }) => status).sort()).toEqual([202, 202, 202, 202, 202, 429, 429, 429]);
+    const refusal = answers.find(({ status }) => status === 429)!;
+    expect(refusal.body.code).toBe('rate_limited');
+    expect(Number(refusal.headers['retry-after'])).toBeGreaterThan(30);
+
+    const ofOperator = await newNotifier({ kind: 'email', operator: true, address: newAddress() });
+    await expectStatus(sendTest(ofOperator.id), 202);
+    await untilDelivered(ofOperator);
+    expect(mail.messages.filter(({ to }) => to.includes(address))).toHaveLength(1);
+    const [stored] = await posthorn.database.query<{ config: Record<string, unknown> }>(
+      'select config from posthorn.endpoints where tenant = $1',
+      [tenant],
+    );
+    expect(stored!.config).toMatchObject({ max_in_flight: 1 });
+    release();
+    await mail.waitFor(6, address);
   });
 
   test('that the mail server refuses for good is a dead letter; a temporary failure is retried', async () => {

@@ -86,6 +86,7 @@ function checkDelivery(world: World, id: Uuid): string[] {
   const problems: string[] = [];
   if (finished?.status === 'delivered' && !world.delivered.has(id))
     problems.push(`${name} is recorded as delivered, but was not`);
+  if (finished?.reason === 'debounced') problems.push(...checkDebounced(world, id, name));
   const replayedAt = world.replayed.get(id) ?? 0;
   if (dead !== undefined && (world.lastStart.get(id) ?? 0) < replayedAt)
     problems.push(`${name} was replayed, and not sent again`);
@@ -93,6 +94,16 @@ function checkDelivery(world: World, id: Uuid): string[] {
   const { attempts } = (dead ?? finished)!;
   if (recorded !== attempts) problems.push(`${name} made ${attempts} attempts, and ${recorded} are recorded`);
   return problems;
+}
+
+/** A delivery that was debounced points to one that was sent. */
+function checkDebounced({ store, lastStart }: World, id: Uuid, name: string): string[] {
+  const by = store.debounced.get(id);
+  if (by === undefined) return [`${name} was debounced by nothing`];
+  const end = store.finished.get(by)?.status;
+  const wasDropped = end === 'skipped' && store.finished.get(by)?.reason !== 'debounced';
+  const wasSent = lastStart.has(by) || store.deadLetters.has(by) || wasDropped;
+  return wasSent ? [] : [`${name} was debounced by …${by.slice(-13)}, which was not sent`];
 }
 
 const countAttempts = (store: MemoryStore, id: Uuid): number =>

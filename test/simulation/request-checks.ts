@@ -17,11 +17,18 @@ export interface Sender {
 export interface Wire extends Sender {
   readonly deliveryId: Uuid;
   readonly number: number;
+  /** All deliveries of the request and the numbers of their attempts. */
+  readonly members: readonly Member[];
   readonly epoch: number;
   readonly start: number;
   readonly end: number;
   /** True if the delivery was replayed and the worker did not know yet: a failure then counts for nothing. */
   readonly missedReplay: boolean;
+}
+
+interface Member {
+  readonly deliveryId: Uuid;
+  readonly number: number;
 }
 
 /** Every reader must have seen deliveries that were committed longer ago than this. */
@@ -30,6 +37,9 @@ const MAX_COMMIT_AGE_MS = 12_000;
 export class RequestChecks {
   readonly violations: string[] = [];
   duplicates = 0;
+  batches = 0;
+  /** Batches with more than one event. */
+  fullBatches = 0;
   /** The slowest connection to a receiver so far. */
   slowestConnectMs = 0;
   readonly #store: MemoryStore;
@@ -39,6 +49,8 @@ export class RequestChecks {
   readonly #wires = new Map<Uuid, Wire[]>();
   /** By delivery and number of the attempt. */
   readonly #lastWires = new Map<string, Wire>();
+  /** The events that were sent under the id of a batch. */
+  readonly #compositions = new Map<Uuid, string>();
   /** By event: the payload that pinned endpoints got. */
   readonly #converted = new Map<Uuid, string>();
   readonly #rates = new Map<Uuid, { count: number; lowest: number }>();
@@ -57,18 +69,58 @@ export class RequestChecks {
     const missedReplay =
       this.#store.queue.get(deliveryId)?.trigger === 'replay' && request.retryReason !== 'replay';
     const end = start + durationMs;
-    const wire: Wire = { ...sender, deliveryId, number, epoch: shard.epoch, start, end, missedReplay };
+    const members = this.#membersOf(request);
+    const wire: Wire = {
+      ...sender,
+      deliveryId,
+      number,
+      members,
+      epoch: shard.epoch,
+      start,
+      end,
+      missedReplay,
+    };
     const onWire = (this.#wires.get(endpoint.id) ?? []).filter(({ end }) => end > start);
     this.#check(endpoint, wire, shard, onWire);
+    if (request.batch !== undefined) this.#checkBatch(endpoint, wire, request.batch);
     this.#checkPayload(request, wire);
     this.#wires.set(endpoint.id, [...onWire, wire]);
-    this.#lastWires.set(`${deliveryId} ${number}`, wire);
+    for (const member of members) this.#lastWires.set(`${member.deliveryId} ${member.number}`, wire);
+  }
+
+  /** The deliveries that a request carries. The composition of a batch is stored before it is sent. */
+  #membersOf({ batch, deliveryId, number }: AttemptRequest): Member[] {
+    const leader = { deliveryId, number };
+    if (batch === undefined) return [leader];
+    const stored = this.#store.batches.get(batch.id)?.deliveryIds ?? [];
+    return stored.map((id) =>
+      id === deliveryId
+        ? leader
+        : { deliveryId: id, number: (this.#store.queue.get(id)?.attempts ?? Number.NaN) + 1 },
+    );
+  }
+
+  /** A batch is stored before it is sent, within its limits, and never changes under its id. */
+  #checkBatch(endpoint: Endpoint, wire: Wire, { id, events }: NonNullable<AttemptRequest['batch']>): void {
+    const sent = events.map((event) => event.id).join();
+    const stored = wire.members.map(({ deliveryId }) => eventIdOfDelivery(deliveryId)).join();
+    if (stored !== sent) this.#violate('sent a batch that is not stored like this', wire, endpoint);
+    if ((this.#compositions.get(id) ?? sent) !== sent)
+      this.#violate('changed a batch under its id', wire, endpoint);
+    this.#compositions.set(id, sent);
+    this.batches += 1;
+    if (events.length > 1) this.fullBatches += 1;
+    const seqs = wire.members.flatMap(({ deliveryId }) => this.#store.queue.get(deliveryId)?.seq ?? []);
+    const isSorted = seqs.every((seq, index) => index === 0 || seqs[index - 1]! < seq);
+    if (endpoint.ordering === 'fifo' && !isSorted) this.#violate('out of order in a batch', wire, endpoint);
   }
 
   /** Deliveries whose requests are on the wire just now. */
   get onWire(): Uuid[] {
     const now = this.#store.now();
-    return [...this.#wires.values()].flat().flatMap(({ deliveryId, end }) => (end > now ? [deliveryId] : []));
+    return [...this.#wires.values()]
+      .flat()
+      .flatMap(({ members, end }) => (end > now ? members.map(({ deliveryId }) => deliveryId) : []));
   }
 
   #check(endpoint: Endpoint, wire: Wire, shard: ShardRow, onWire: readonly Wire[]): void {
@@ -79,13 +131,17 @@ export class RequestChecks {
     if (shard.owner !== wire.from.workerId) violate('sent without a valid lease');
     if (!endpoint.enabled || endpoint.paused) violate('sent to an endpoint that is disabled or paused');
 
-    const before = this.#lastWires.get(`${wire.deliveryId} ${wire.number}`);
-    if (before !== undefined) {
-      this.duplicates += 1;
-      if (!this.#isDuplicateAllowed(before, wire, shard)) violate('sent twice without a reason');
+    for (const { deliveryId, number } of wire.members) {
+      const before = this.#lastWires.get(`${deliveryId} ${number}`);
+      if (before !== undefined) {
+        this.duplicates += 1;
+        if (!this.#isDuplicateAllowed(before, wire, shard, deliveryId))
+          violate('sent twice without a reason');
+      }
+      const isOnWire = ({ members, epoch }: Wire): boolean =>
+        epoch === wire.epoch && members.some((member) => member.deliveryId === deliveryId);
+      if (onWire.some(isOnWire)) violate('the same delivery is on the wire twice');
     }
-    if (onWire.some(({ deliveryId, epoch }) => deliveryId === wire.deliveryId && epoch === wire.epoch))
-      violate('the same delivery is on the wire twice');
     // The limit applies to each owner: requests of earlier owners may still be on the wire.
     const owners = new Set([wire, ...onWire].map(({ epoch }) => epoch)).size;
     if (onWire.length + 1 > endpoint.maxInFlight * owners) violate(`${onWire.length + 1} at once`);
@@ -112,8 +168,8 @@ export class RequestChecks {
    * recording the result took too long, or if a replay was requested while it was on the wire, or earlier
    * and its sender did not know yet.
    */
-  #isDuplicateAllowed(before: Wire, wire: Wire, shard: ShardRow): boolean {
-    const row = this.#store.queue.get(wire.deliveryId);
+  #isDuplicateAllowed(before: Wire, wire: Wire, shard: ShardRow, deliveryId: Uuid): boolean {
+    const row = this.#store.queue.get(deliveryId);
     // A replay is not counted if it makes no request of its own, but it always restarts the age.
     const isReplayed = before.missedReplay || (row?.agesFrom ?? 0) >= Math.floor(before.start);
     const hasDied = shard.uncleanAt.some((at) => at >= before.start);

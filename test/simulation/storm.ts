@@ -30,15 +30,26 @@ function someConfig(random: Random): EndpointConfig {
   if (random.chance(0.25)) config.ordering = 'fifo';
   else if (random.chance(0.3))
     config.rate_limit = { per_second: random.pick([2, 10, 50]), burst: random.pick([1, 5]) };
+  if (random.chance(0.3))
+    config.batch = { max_events: random.pick([1, 3, 10]), max_wait_ms: random.pick([0, 200, 2_000]) };
+  else if (config.ordering !== 'fifo' && random.chance(0.2))
+    config.debounce = {
+      key: 'data.key',
+      window_ms: random.pick([50, 500, 2_000]),
+      mode: random.pick(['last', 'first']),
+    };
   return config;
 }
 
-const KINDS = ['fine', 'fine', 'fine', 'failing', 'hanging', 'flapping', 'throttling'] as const;
+const KINDS = ['fine', 'fine', 'fine', 'failing', 'hanging', 'flapping', 'throttling', 'picky'] as const;
+
+/** An event that a picky receiver dislikes. */
+const isDisliked = (eventId: Uuid): boolean => /[0-3]00000$|[0-3]0000$/.test(eventId);
 
 function behave(random: Random, isCalm: () => boolean): Behaviour {
   const kind = random.pick(KINDS);
   const fine = (): Answer => ({ status: 200, afterMs: random.between(2, 60) });
-  return (now) => {
+  return (now, { batch, event }) => {
     if (isCalm()) return fine();
     switch (kind) {
       case 'fine':
@@ -49,6 +60,15 @@ function behave(random: Random, isCalm: () => boolean): Behaviour {
         return { status: null, afterMs: 0 };
       case 'flapping':
         return Math.floor(now / 7_000) % 2 === 0 ? fine() : { status: 500, afterMs: random.between(2, 500) };
+      case 'picky': {
+        const eventIds = batch?.events.map(({ id }) => id) ?? [event.id];
+        const disliked = eventIds.filter(isDisliked);
+        if (disliked.length === 0) return fine();
+        // It rejects the whole request, or names the events that failed. A single event cannot be named.
+        return random.chance(0.5) || eventIds.length === 1
+          ? { status: random.pick([400, 413]), afterMs: random.between(2, 60) }
+          : { ...fine(), failed: disliked };
+      }
       case 'throttling':
         return random.chance(0.2)
           ? { status: 429, afterMs: 5, retryAfterMs: random.between(500, 3_000) }
@@ -98,7 +118,11 @@ class Storm {
   #addEndpoint(): Endpoint {
     const { random } = this.#world;
     const config = someConfig(random);
-    if (this.#endpoints.length % PIN_EVERY === 0) config.api_version = PINNED_VERSION;
+    if (this.#endpoints.length % PIN_EVERY === 0) {
+      config.api_version = PINNED_VERSION;
+      // The API refuses the two together.
+      delete config.batch;
+    }
     const endpoint = this.#world.addEndpoint(
       config,
       behave(random, () => this.#isCalm),
@@ -299,7 +323,12 @@ class Storm {
     for (const { deliveryId } of sent) {
       const startedAt = firstStart.get(deliveryId) ?? Number.POSITIVE_INFINITY;
       const waitedMs = startedAt - accepted.get(deliveryId)!.at;
-      if (waitedMs > 1_000)
+      const { batch, debounce } = this.#endpoints.find(
+        ({ id }) => id === accepted.get(deliveryId)!.endpointId,
+      )!;
+      // An earlier event of its window was sent instead.
+      if (this.#world.store.debounced.has(deliveryId)) continue;
+      if (waitedMs > 1_000 + (batch?.maxWaitMs ?? debounce?.windowMs ?? 0))
         throw new Violation(`delivery …${deliveryId.slice(-13)} waited ${waitedMs} ms in calm weather`);
     }
     this.#world.checkEnd();

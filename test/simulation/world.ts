@@ -1,9 +1,10 @@
 /** Processes, one store, receivers and producers on virtual time. The seed decides every fault. */
 
+import { BATCH_RESULT_TYPE } from '../../src/domain/batch.ts';
 import type { Endpoint } from '../../src/domain/endpoint.ts';
 import { type EndpointConfig, resolveEndpoint } from '../../src/domain/endpoint-config.ts';
 import type { NewEvent } from '../../src/domain/event.ts';
-import { deliveryIdOf, newEventId, type Uuid } from '../../src/domain/ids.ts';
+import { deliveryIdOf, eventIdOfDelivery, newEventId, publicId, type Uuid } from '../../src/domain/ids.ts';
 import type { AttemptOutcome } from '../../src/domain/outcome.ts';
 import { createMemoryAcceptLog } from '../../src/memory/memory-accept-log.ts';
 import { createMemoryDeliveryQueue } from '../../src/memory/memory-delivery-queue.ts';
@@ -27,6 +28,8 @@ export interface Answer {
   readonly status: number | null;
   readonly afterMs: number;
   readonly retryAfterMs?: number;
+  /** Of a batch: the events that failed, in a batch result. */
+  readonly failed?: readonly Uuid[];
 }
 
 /** `now`: milliseconds since the world began. */
@@ -77,6 +80,7 @@ export class World {
   requests = 0;
   #slowestMs = 0;
   #endpointCount = 0;
+  #published = 0;
   readonly #behaviours = new Map<Uuid, Behaviour>();
   readonly #hub: MemoryHandOverHub | null;
   readonly #acceptLog: AcceptLog;
@@ -167,23 +171,28 @@ export class World {
   }
 
   #exchange(sender: Sender, request: AttemptRequest, done: (outcome: AttemptOutcome) => void): void {
-    const { endpoint, deliveryId } = request;
+    const { endpoint, deliveryId, batch } = request;
     const { time } = this;
     const now = time.now();
     const answer = this.#behaviours.get(endpoint.id)!(now - time.startedAt, request);
+    const members =
+      batch === undefined ? [deliveryId] : (this.store.batches.get(batch.id)?.deliveryIds ?? []);
     const isTimeout = answer.status === null || answer.afterMs > endpoint.timeoutMs;
     const durationMs = isTimeout ? endpoint.timeoutMs : answer.afterMs;
     this.requests += 1;
     if (this.#keepsRecords) {
       this.checks.onSend(sender, request, durationMs);
-      if (!this.firstStart.has(deliveryId)) this.firstStart.set(deliveryId, now);
-      this.lastStart.set(deliveryId, now);
-      time.after(durationMs, null, () => {
-        if (!isTimeout && answer.status! < 300) this.delivered.add(deliveryId);
-      });
+      for (const member of members) {
+        if (!this.firstStart.has(member)) this.firstStart.set(member, now);
+        this.lastStart.set(member, now);
+        const isAccepted =
+          !isTimeout && answer.status! < 300 && !answer.failed?.includes(eventIdOfDelivery(member));
+        time.after(durationMs, null, () => void (isAccepted && this.delivered.add(member)));
+      }
     }
     const outcome: AttemptOutcome = {
       ...newOutcome(endpoint, now, durationMs),
+      ...(answer.failed !== undefined && batchResult(answer.failed)),
       requestHeaders: request.versionHeaders ?? {},
       statusCode: isTimeout ? null : answer.status,
       error: isTimeout ? { class: 'timeout', message: '' } : null,
@@ -245,7 +254,7 @@ export class World {
     to: SimulatedProcess,
     idempotencyKey: string | null = null,
   ): Publication {
-    const publication = to.post(newEvent(endpointIds, idempotencyKey));
+    const publication = to.post(newEvent(endpointIds, idempotencyKey, this.#nextKey()));
     if (this.#keepsRecords) this.publications.push(publication);
     return publication;
   }
@@ -280,7 +289,7 @@ export class World {
       id: deliveryIdOf(id, enabled.length + index),
       endpointId,
     }));
-    const event = newEvent(endpointIds, null);
+    const event = newEvent(endpointIds, null, this.#nextKey());
     const { tenant, type, data } = event;
     const record: EventRecord = {
       id,
@@ -342,13 +351,18 @@ export class World {
     };
   }
 
-  /** A delivery that was never attempted is due already: its replay changes nothing. */
+  /** The replay of a delivery that is due and was not attempted since changes nothing. */
   #recordReplays(queue: DeliveryQueue): DeliveryQueue {
     return {
       ...queue,
       replay: async (deliveries) => {
         const fresh = new Set(
-          deliveries.flatMap(({ id }) => (this.store.queue.get(id)?.dueAt === null ? [id] : [])),
+          deliveries.flatMap(({ id }) => {
+            const row = this.store.queue.get(id);
+            if (row === undefined) return [];
+            const isDue = (row.dueAt ?? 0) <= Math.floor(this.store.now());
+            return isDue && row.attempts <= row.attemptsBeforeReplay ? [id] : [];
+          }),
         );
         const moved = await queue.replay(deliveries);
         for (const id of moved) if (!fresh.has(id)) this.replayed.set(id, this.time.now());
@@ -357,12 +371,23 @@ export class World {
     };
   }
 
+  /** A few debounce keys, in turn, so that events of one key are close together. */
+  #nextKey(): number {
+    this.#published += 1;
+    return Math.floor(this.#published / 4) % 5;
+  }
+
   /** Throws a `Violation` if anything is lost or left over. */
   checkEnd(): void {
     const problems = findEndViolations(this);
     if (problems.length > 0) throw new Violation(problems.slice(0, 8).join('\n'));
   }
 }
+
+const batchResult = (failed: readonly Uuid[]) => ({
+  responseHeaders: { 'content-type': BATCH_RESULT_TYPE },
+  responseBody: Buffer.from(JSON.stringify({ failed: failed.map((id) => publicId('evt', id)) })),
+});
 
 const newOutcome = ({ url }: Endpoint, startedAt: number, durationMs: number): AttemptOutcome => ({
   startedAt,
@@ -378,10 +403,10 @@ const newOutcome = ({ url }: Endpoint, startedAt: number, durationMs: number): A
   retryAfterMs: null,
 });
 
-const newEvent = (endpointIds: readonly Uuid[], idempotencyKey: string | null): NewEvent => ({
+const newEvent = (endpointIds: readonly Uuid[], idempotencyKey: string | null, key = 0): NewEvent => ({
   tenant: TENANT,
   type: 'x',
-  data: Buffer.from('{"a":1}'),
+  data: Buffer.from(`{"a":1,"key":${key}}`),
   idempotencyKey,
   schemaVersion: null,
   channels: [],

@@ -67,6 +67,16 @@ export const dropArchived = (database: Database, onStep?: (step: DropStep) => vo
     });
   });
 
+/** One round of drops on a server without an archive. Returns what was dropped. */
+export const dropWithoutArchive = (database: Database): Promise<string[]> =>
+  withDatabase(database, (opened) => {
+    const requests = createPostgresArchiveRequests(opened);
+    return dropPartitions(database, {
+      days: keepDays(30),
+      beforeDrop: (partition) => requests.mayDrop(partition),
+    });
+  });
+
 /** Drops, archives and drops again until all expired partitions are gone. */
 export async function archiveAll(
   database: Database,

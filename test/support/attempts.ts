@@ -38,6 +38,8 @@ export function anEndpoint(url: string, overrides: Partial<Endpoint> = {}): Endp
     timeoutMs: 2000,
     maxInFlight: 10,
     rateLimit: null,
+    batch: null,
+    debounce: null,
     ordering: 'none',
     fifoOnDead: 'skip',
     followRedirects: 0,

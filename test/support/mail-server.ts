@@ -22,6 +22,8 @@ export interface MailServer {
   readonly messages: readonly ReceivedMail[];
   /** Refuses further messages with this code. Null: takes them. */
   refuseWith(code: number | null): void;
+  /** Does not answer messages to this address until the returned function is called. */
+  hold(address: string): () => void;
   /** Resolves with all messages when there are this many to the address. */
   waitFor(count: number, address?: string): Promise<ReceivedMail[]>;
   close(): Promise<void>;
@@ -30,6 +32,7 @@ export interface MailServer {
 export async function startMailServer(): Promise<MailServer> {
   const messages: ReceivedMail[] = [];
   let refusal: number | null = null;
+  const held = new Map<string, Promise<void>>();
   const server = new SMTPServer({
     authOptional: true,
     disabledCommands: ['STARTTLS', 'AUTH'],
@@ -37,7 +40,8 @@ export async function startMailServer(): Promise<MailServer> {
     onData(stream, session, done) {
       const chunks: Buffer[] = [];
       stream.on('data', (chunk: Buffer) => chunks.push(chunk));
-      stream.on('end', () => {
+      stream.on('end', async () => {
+        await held.get(session.envelope.rcptTo[0]?.address ?? '');
         if (refusal !== null)
           return done(Object.assign(new Error('mailbox at mx1.internal.example'), { responseCode: refusal }));
         const { mailFrom, rcptTo } = session.envelope;
@@ -58,6 +62,14 @@ export async function startMailServer(): Promise<MailServer> {
     messages,
     refuseWith: (code) => {
       refusal = code;
+    },
+    hold: (address) => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      held.set(address, promise);
+      return () => {
+        held.delete(address);
+        resolve();
+      };
     },
     waitFor: (count, address) =>
       eventually(`${count} messages arrive`, () => {

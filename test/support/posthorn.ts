@@ -324,6 +324,8 @@ export interface ShownDelivery {
   readonly last_status_code: number | null;
   readonly last_error: string | null;
   readonly waiting_reason: string | null;
+  readonly batch_id: string | null;
+  readonly debounced_by: string | null;
   readonly created_at: string;
   readonly delivered_at: string | null;
   readonly dead_at: string | null;
@@ -365,6 +367,7 @@ export interface ShownAttempt {
   readonly response_body: string | null;
   readonly response_truncated: boolean;
   readonly trigger: string;
+  readonly batch_id: string | null;
 }
 
 export async function attemptsOf(posthorn: Api, deliveryId: string): Promise<ShownAttempt[]> {

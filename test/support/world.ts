@@ -21,6 +21,11 @@ export async function makeWorld(posthorn: Pick<TestPosthorn, 'api'>, receiverUrl
   const endpoint = await createEndpoint(posthorn, { url: receiverUrl, tenant });
   const event = await publish(posthorn, { type: 'order.created', tenant, data: { private: tenant } });
   const [delivery] = await untilDeliveries(posthorn, event.id, 'dead');
+  const batched = { url: receiverUrl, tenant, events: ['world.batched'], batch: { max_wait_ms: 0 } };
+  await createEndpoint(posthorn, batched);
+  const inBatch = await publish(posthorn, { type: 'world.batched', tenant, data: 1 });
+  const carried = await untilDeliveries(posthorn, inBatch.id, 'dead', { count: inBatch.deliveries });
+  const batchId = carried.find(({ batch_id }) => batch_id !== null)!.batch_id!;
   const task = await expectStatus(
     posthorn.api('POST', '/v1/dead-letters/replay', { filter: { tenant, type: 'never' } }),
     202,
@@ -48,6 +53,7 @@ export async function makeWorld(posthorn: Pick<TestPosthorn, 'api'>, receiverUrl
       '/v1/events/{id}': event.id,
       '/v1/deliveries/{id}': delivery!.id,
       '/v1/deliveries/{id}/attempts/{number}': '1',
+      '/v1/batches/{id}': batchId,
       '/v1/tasks/{id}': task.body.id,
       '/v1/keys/{id}': key.body.id,
       '/v1/notifiers/{id}': notifier.body.id,

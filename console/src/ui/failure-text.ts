@@ -30,6 +30,8 @@ const ERRORS: Record<ErrorClass, string> = {
   mail_failed: 'The mail server did not take it',
   mail_rejected: 'The mail server refused it',
   conversion_failed: 'The payload could not be converted',
+  batch_event_failed: 'The receiver could not take this event of a batch',
+  batch_result_invalid: 'The answer to the batch is not valid',
   proxy_failed: 'The egress proxy failed',
   internal: 'Posthorn failed to send it',
 };

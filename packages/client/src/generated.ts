@@ -54,7 +54,7 @@ export interface Attempt {
   /** The result. `superseded`: another worker had taken over the delivery. */
   outcome: 'delivered' | 'retry' | 'dead' | 'superseded';
   error: {
-    class: 'dns_failed' | 'egress_forbidden' | 'connect_refused' | 'connect_timeout' | 'connection_failed' | 'connection_reset' | 'tls_expired' | 'tls_name_mismatch' | 'tls_untrusted' | 'tls_failed' | 'timeout' | 'response_invalid' | 'response_headers_too_large' | 'http_1xx' | 'http_3xx' | 'redirect_failed' | 'http_4xx' | 'http_408' | 'http_410' | 'http_429' | 'http_5xx' | 'oauth_failed' | 'oauth_rejected' | 'mail_failed' | 'mail_rejected' | 'conversion_failed' | 'proxy_failed' | 'internal';
+    class: 'dns_failed' | 'egress_forbidden' | 'connect_refused' | 'connect_timeout' | 'connection_failed' | 'connection_reset' | 'tls_expired' | 'tls_name_mismatch' | 'tls_untrusted' | 'tls_failed' | 'timeout' | 'response_invalid' | 'response_headers_too_large' | 'http_1xx' | 'http_3xx' | 'redirect_failed' | 'http_4xx' | 'http_408' | 'http_410' | 'http_429' | 'http_5xx' | 'oauth_failed' | 'oauth_rejected' | 'batch_event_failed' | 'batch_result_invalid' | 'mail_failed' | 'mail_rejected' | 'conversion_failed' | 'proxy_failed' | 'internal';
     message: string | null;
     hint: string | null;
   } | null;
@@ -66,6 +66,7 @@ export interface Attempt {
   response_body: string | null;
   response_truncated: boolean;
   trigger: 'auto' | 'replay' | 'test';
+  batch_id: string | null;
   /** The process that made the attempt. */
   worker: string;
 }
@@ -109,6 +110,17 @@ export interface BasicAuth {
   type: 'basic';
   username: string;
   password: '[redacted]';
+}
+
+export interface Batch {
+  /** A request carries at most this many events. */
+  max_events: number;
+  /** A batch that is not full is sent when its oldest event has waited for this long. */
+  max_wait_ms: number;
+  /** Maximum size of the body. A larger event goes alone. */
+  max_bytes: number;
+  /** True: a batch that the receiver rejects (4xx) is sent again in halves, until the rejected event is alone. */
+  split_rejected: boolean;
 }
 
 export interface BearerAuth {
@@ -164,8 +176,8 @@ export interface ChangedEndpoint {
   /** Gets the operational events of all tenants. */
   operator: boolean;
   challenge: 'echo' | 'cloudevents' | null;
-  batch: null;
-  debounce: null;
+  batch: Batch | null;
+  debounce: Debounce | null;
   metadata: Record<string, unknown>;
   /** The secrets that sign, the current one first. `expires_at` null: until it is revoked. `switch_at`: when it takes the main header over. */
   signing_secrets: ({
@@ -265,8 +277,8 @@ export interface CreatedEndpoint {
   /** Gets the operational events of all tenants. */
   operator: boolean;
   challenge: 'echo' | 'cloudevents' | null;
-  batch: null;
-  debounce: null;
+  batch: Batch | null;
+  debounce: Debounce | null;
   metadata: Record<string, unknown>;
   /** The secrets that sign, the current one first. `expires_at` null: until it is revoked. `switch_at`: when it takes the main header over. */
   signing_secrets: ({
@@ -371,6 +383,17 @@ export interface DeadLetterOrder {
   why?: string;
 }
 
+export interface Debounce {
+  /** Path of the value that events have in common, such as `data.order_id`. Events without a value are sent as they are. */
+  key: string;
+  /** Of the events with the same key that are accepted within this time, one is sent. */
+  window_ms: number;
+  /** `last`: the last one, when no other has come for `window_ms`. `first`: the first one, at once. */
+  mode: 'last' | 'first';
+  /** Mode `last`: a steady stream of events is held back for at most this long. Default: ten times `window_ms`. */
+  max_wait_ms: number;
+}
+
 export interface Delivery {
   id: string;
   event_id: string;
@@ -391,6 +414,8 @@ export interface Delivery {
     reason: string;
     dead_at: Time;
   } | null;
+  batch_id: string | null;
+  debounced_by: string | null;
   replaying: boolean;
   replays: number;
   created_at: Time;
@@ -447,8 +472,8 @@ export interface Endpoint {
   /** Gets the operational events of all tenants. */
   operator: boolean;
   challenge: 'echo' | 'cloudevents' | null;
-  batch: null;
-  debounce: null;
+  batch: Batch | null;
+  debounce: Debounce | null;
   metadata: Record<string, unknown>;
   /** The secrets that sign, the current one first. `expires_at` null: until it is revoked. `switch_at`: when it takes the main header over. */
   signing_secrets: ({
@@ -540,10 +565,26 @@ export interface EndpointPatch {
   follow_redirects?: number | null;
   challenge?: 'echo' | 'cloudevents' | null;
   operator?: boolean | null;
-  /** Not available yet. */
-  batch?: null;
-  /** Not available yet. */
-  debounce?: null;
+  batch?: {
+    /** A request carries at most this many events. */
+    max_events?: number;
+    /** A batch that is not full is sent when its oldest event has waited for this long. */
+    max_wait_ms?: number;
+    /** Maximum size of the body. A larger event goes alone. */
+    max_bytes?: number;
+    /** True: a batch that the receiver rejects (4xx) is sent again in halves, until the rejected event is alone. */
+    split_rejected?: boolean;
+  } | null;
+  debounce?: {
+    /** Path of the value that events have in common, such as `data.order_id`. Events without a value are sent as they are. */
+    key: string;
+    /** Of the events with the same key that are accepted within this time, one is sent. */
+    window_ms: number;
+    /** `last`: the last one, when no other has come for `window_ms`. `first`: the first one, at once. */
+    mode?: 'last' | 'first';
+    /** Mode `last`: a steady stream of events is held back for at most this long. Default: ten times `window_ms`. */
+    max_wait_ms?: number;
+  } | null;
   /** Read-only. May be sent with the value that it has. */
   id?: unknown;
   /** Read-only. May be sent with the value that it has. */
@@ -1108,10 +1149,26 @@ export interface NewEndpoint {
   follow_redirects?: number | null;
   challenge?: 'echo' | 'cloudevents' | null;
   operator?: boolean | null;
-  /** Not available yet. */
-  batch?: null;
-  /** Not available yet. */
-  debounce?: null;
+  batch?: {
+    /** A request carries at most this many events. */
+    max_events?: number;
+    /** A batch that is not full is sent when its oldest event has waited for this long. */
+    max_wait_ms?: number;
+    /** Maximum size of the body. A larger event goes alone. */
+    max_bytes?: number;
+    /** True: a batch that the receiver rejects (4xx) is sent again in halves, until the rejected event is alone. */
+    split_rejected?: boolean;
+  } | null;
+  debounce?: {
+    /** Path of the value that events have in common, such as `data.order_id`. Events without a value are sent as they are. */
+    key: string;
+    /** Of the events with the same key that are accepted within this time, one is sent. */
+    window_ms: number;
+    /** `last`: the last one, when no other has come for `window_ms`. `first`: the first one, at once. */
+    mode?: 'last' | 'first';
+    /** Mode `last`: a steady stream of events is held back for at most this long. Default: ten times `window_ms`. */
+    max_wait_ms?: number;
+  } | null;
   /** The tenant of the endpoint. Default: the tenant of the key, otherwise `default`. */
   tenant?: string;
   /** `whsec_` followed by 24 to 64 bytes in base64. Default: a random one. */
@@ -1332,6 +1389,17 @@ export interface SchemaFailure {
 export interface SchemaFailurePage {
   data: SchemaFailure[];
   next_cursor: string | null;
+}
+
+export interface SentBatch {
+  id: string;
+  endpoint_id: string;
+  created_at: Time;
+  /** The deliveries that the request carried, in the order of its body. */
+  deliveries: {
+    id: string;
+    event_id: string;
+  }[];
 }
 
 export interface Stats {
@@ -1765,6 +1833,11 @@ export class Deliveries extends Resource {
   /** Show the request that was sent. The answer has the body of the request, byte for byte, and its headers without credentials. `webhook-*`, `posthorn-*`, `user-agent` and the usual signature headers keep their names; every other header is named `posthorn-sent-<name>`. */
   getSentRequest(id: string, number: string, options?: RequestOptions): Promise<unknown> {
     return this.call('GET', `/v1/deliveries/${encodeURIComponent(id)}/attempts/${encodeURIComponent(number)}/request`, {}, options);
+  }
+
+  /** Show a batch. Which deliveries a batch carried. Its composition never changes: a retry with other events has another id. Kept as long as attempts. */
+  getBatch(id: string, options?: RequestOptions): Promise<SentBatch> {
+    return this.call('GET', `/v1/batches/${encodeURIComponent(id)}`, {}, options);
   }
 
   /** Send a delivery again. Works for every status. A waiting delivery becomes due now. */

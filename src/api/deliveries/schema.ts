@@ -53,6 +53,12 @@ export const DeliverySchema = Type.Object(
         { description: 'If it was discarded: why, and the reason and time of its death.' },
       ),
     ),
+    batch_id: Nullable(
+      Id('bat', 'The batch that carried it last. `GET /v1/batches/{id}` shows the other deliveries of it.'),
+    ),
+    debounced_by: Nullable(
+      Id('dlv', 'If it was skipped as `debounced`: the delivery that was sent instead.'),
+    ),
     replaying: Type.Boolean(),
     replays: Type.Integer(),
     created_at: Time,
@@ -77,6 +83,8 @@ export const DeliverySchema = Type.Object(
         waiting_reason: 'schedule',
         reason: null,
         discard: null,
+        batch_id: null,
+        debounced_by: null,
         replaying: false,
         replays: 0,
         created_at: EXAMPLE_TIME,
@@ -153,6 +161,7 @@ export const AttemptSchema = Type.Object(
     response_body: Nullable(Type.String()),
     response_truncated: Type.Boolean(),
     trigger: Type.Enum(['auto', 'replay', 'test']),
+    batch_id: Nullable(Id('bat', 'The batch that the request carried. Null: a single event.')),
     worker: Type.String({ description: 'The process that made the attempt.' }),
   },
   {
@@ -178,6 +187,7 @@ export const AttemptSchema = Type.Object(
         response_body: 'Service Unavailable',
         response_truncated: false,
         trigger: 'auto',
+        batch_id: null,
         worker: 'posthorn-1:4242',
       },
     ],

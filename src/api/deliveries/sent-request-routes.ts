@@ -1,17 +1,19 @@
 import type { FastifyPluginAsync } from 'fastify';
 import { type Static, Type } from 'typebox';
-import { buildBody } from '../../deliver/index.ts';
+import { buildBatchBody, buildBody } from '../../deliver/index.ts';
 import { type ConversionNote, readConversionNote } from '../../domain/conversion-header.ts';
 import { resolveEndpoint } from '../../domain/endpoint-config.ts';
 import type { EventContent } from '../../domain/event.ts';
-import { eventIdOfDelivery, type Uuid } from '../../domain/ids.ts';
+import { eventIdOfDelivery, parsePublicId, type Uuid } from '../../domain/ids.ts';
 import { Problem } from '../../domain/problem.ts';
 import { notFound, readObjectId } from '../../manage/object-ids.ts';
 import type { Pool } from '../../postgres/database.ts';
+import { findBatchMembers } from '../../postgres/queries/batches.ts';
 import { conversionKeyOf, findConversions } from '../../postgres/queries/conversions.ts';
 import { findDelivery, listAttempts } from '../../postgres/queries/deliveries.ts';
 import { findEndpointRecord } from '../../postgres/queries/endpoints.ts';
 import { loadEvents } from '../../postgres/queries/load-events.ts';
+import { batchOfRequest } from '../../postgres/sent-headers.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { answerOf, Id } from '../openapi/describe.ts';
 
@@ -65,12 +67,19 @@ export function sentRequestRoutes(
         const attempt = attempts.findLast(({ number }) => String(number) === request.params.number);
         if (attempt === undefined)
           throw new Problem('not_found', `The delivery has no attempt ${request.params.number}.`);
-        const event = (await loadEvents(pool, [eventIdOfDelivery(id)])).get(eventIdOfDelivery(id));
-        const record = await findEndpointRecord(pool, delivery.endpoint_id);
-        if (event === undefined || record === null)
-          throw new Problem('not_found', 'The payload is no longer stored.');
         const headers = attempt.request_headers;
-        const sent = await asSent(pool, id, event, readConversionNote(headers));
+        const batchId = batchOfRequest(headers);
+        const events = await loadSentEvents(pool, id, batchId);
+        const record = await findEndpointRecord(pool, delivery.endpoint_id);
+        if (events === null || record === null)
+          throw new Problem('not_found', 'The payload is no longer stored.');
+        // A batch is never converted.
+        const sent = await asSent(
+          pool,
+          id,
+          events[0]!,
+          batchId === null ? readConversionNote(headers) : null,
+        );
         if (sent === null) throw new Problem('not_found', 'The payload is no longer stored.');
         for (const [name, value] of Object.entries(headers))
           void reply.header(REPEATED.test(name) ? name : `${SENT_PREFIX}${name}`, value);
@@ -78,10 +87,28 @@ export function sentRequestRoutes(
         const endpoint = { ...resolveEndpoint(record, []), apiVersion: headers[API_VERSION] ?? null };
         return reply
           .header('content-type', headers['content-type'] ?? 'application/json')
-          .send(buildBody(endpoint, sent, dependencies.publicUrl));
+          .send(
+            batchId === null
+              ? buildBody(endpoint, sent, dependencies.publicUrl)
+              : buildBatchBody(endpoint, events, batchId, dependencies.publicUrl),
+          );
       },
     );
   };
+}
+
+/** The events that the request carried, in order. Null: one of them, or the composition of the batch, is not stored. */
+async function loadSentEvents(
+  pool: Pool,
+  deliveryId: Uuid,
+  batchId: string | null,
+): Promise<EventContent[] | null> {
+  const batch = batchId === null ? null : await findBatchMembers(pool, parsePublicId('bat', batchId)!);
+  if (batchId !== null && batch === null) return null;
+  const ids = (batch?.deliveryIds ?? [deliveryId]).map(eventIdOfDelivery);
+  const stored = await loadEvents(pool, ids);
+  const events = ids.flatMap((id) => stored.get(id) ?? []);
+  return events.length === ids.length ? events : null;
 }
 
 /** The event with the payload that the attempt was sent with. Null: it is no longer stored. */

@@ -4,6 +4,7 @@ import { eventIdOfDelivery, idPrefixes, publicId, timeOfId } from '../../domain/
 import { type ErrorClass, errorClasses } from '../../domain/outcome.ts';
 import { maxAttempts } from '../../domain/retry.ts';
 import type { AttemptView, DeliveryView } from '../../postgres/queries/deliveries.ts';
+import { batchOfRequest } from '../../postgres/sent-headers.ts';
 import type { Shown } from '../openapi/describe.ts';
 import type { AttemptSchema, DeliverySchema, WaitingReason } from './schema.ts';
 
@@ -32,6 +33,8 @@ export function showDelivery(
       reason: view.discard.reason,
       dead_at: new Date(view.discard.dead_at),
     },
+    batch_id: view.batch_id,
+    debounced_by: view.debounced_by === null ? null : publicId(idPrefixes.delivery, view.debounced_by),
     replaying: view.replaying,
     replays: view.replays,
     created_at: new Date(timeOfId(view.id)),
@@ -76,6 +79,7 @@ export function showAttempt(attempt: AttemptView): Shown<typeof AttemptSchema> {
     response_body: attempt.response_body === null ? null : attempt.response_body.toString('utf8'),
     response_truncated: attempt.response_truncated,
     trigger: attempt.trigger,
+    batch_id: batchOfRequest(attempt.request_headers),
     worker: attempt.worker,
   };
 }

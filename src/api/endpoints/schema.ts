@@ -4,6 +4,7 @@ import { challenges, signatureProfiles } from '../../domain/endpoint.ts';
 import { jitters, retryPresets } from '../../domain/retry.ts';
 import { Nullable, withMessage } from '../http/validation.ts';
 import { AuthSchema, TlsSchema } from './auth-schema.ts';
+import { BatchSchema, DebounceSchema } from './shaping-schema.ts';
 
 const STATUS_CLASSES = ['1xx', '2xx', '3xx', '4xx', '5xx'] as const;
 export const StatusMatcher = Type.Union(
@@ -84,14 +85,6 @@ export const ApiVersion = Type.String({
     'The version of event types that the endpoint gets, such as `2026-04-01` or `v2`: payloads in other versions are converted. A date also stands for the newest version before it. Sent as `posthorn-api-version`. Default: that of the tenant; null: events as they were published.',
   ...withMessage('must be 1 to 64 printable ASCII characters'),
 });
-
-/** A setting without values yet. Null is allowed, so that a shown endpoint can be sent back. */
-const NotYet = Type.Optional(
-  Type.Null({
-    description: 'Not available yet.',
-    ...withMessage('is not available yet: leave it out, or send null'),
-  }),
-);
 
 /** Null restores the default of a setting. */
 const settings = {
@@ -220,8 +213,8 @@ const settings = {
       }),
     ),
   ),
-  batch: NotYet,
-  debounce: NotYet,
+  batch: Type.Optional(Nullable(BatchSchema)),
+  debounce: Type.Optional(Nullable(DebounceSchema)),
 };
 
 export const NewEndpoint = Type.Object(

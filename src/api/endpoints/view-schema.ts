@@ -8,6 +8,7 @@ import { EXAMPLE_TIME, exampleId, Id, Time } from '../openapi/describe.ts';
 import { Figures } from '../stats/figures.ts';
 import { ShownAuth, ShownTls } from './auth-schema.ts';
 import { StatusMatcher } from './schema.ts';
+import { ShownBatch, ShownDebounce } from './shaping-schema.ts';
 
 const retryRules = {
   jitter: Type.Enum([...jitters]),
@@ -112,8 +113,8 @@ const fields = {
   follow_redirects: Type.Integer(),
   operator: Type.Boolean({ description: 'Gets the operational events of all tenants.' }),
   challenge: Nullable(Type.Enum([...challenges])),
-  batch: Type.Null(),
-  debounce: Type.Null(),
+  batch: Nullable(ShownBatch),
+  debounce: Nullable(ShownDebounce),
   metadata: Type.Record(Type.String(), Type.Unknown()),
   signing_secrets: Type.Array(
     Type.Object({

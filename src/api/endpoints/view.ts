@@ -7,6 +7,7 @@ import type { Totals } from '../../postgres/queries/stats.ts';
 import type { Shown } from '../openapi/describe.ts';
 import { showFigures } from '../stats/figures.ts';
 import { showAuth, showTls } from './auth-schema.ts';
+import { showBatch, showDebounce } from './shaping-schema.ts';
 import type { EndpointSchema } from './view-schema.ts';
 
 /** `view` has the headers that the caller may see (`Endpoints.visibleTo`). */
@@ -98,8 +99,8 @@ export function showSettings(
     fifo_on_dead: endpoint.fifoOnDead,
     follow_redirects: endpoint.followRedirects,
     challenge: view.config.challenge ?? null,
-    batch: null,
-    debounce: null,
+    batch: showBatch(endpoint.batch),
+    debounce: showDebounce(endpoint.debounce),
     metadata: view.metadata,
     created_at: view.created_at,
     updated_at: view.updated_at,

@@ -41,6 +41,7 @@ const NEEDED: Readonly<Record<string, NeededScopes>> = {
   listDeliveries: ['deliveries:read'],
   getDelivery: ['deliveries:read'],
   listDeliveryAttempts: ['deliveries:read'],
+  getBatch: ['deliveries:read'],
   listEndpointDeliveries: ['deliveries:read'],
   listDeadLetters: ['deliveries:read'],
   listDeadLetterGroups: ['deliveries:read'],

@@ -34,7 +34,7 @@ export function notifierRoutes(
           problems: {
             url_invalid: '`url` is not a complete http or https URL.',
             url_forbidden: '`url` points to an address that Posthorn may not call, or is not https.',
-            conflict: 'The data of the tenant is being deleted.',
+            conflict: 'The data of the tenant is being deleted, or a node of the previous release is running.',
             rate_limited:
               'Too many confirmations were sent to this address or by this tenant, or the key makes too many requests.',
           },
@@ -115,7 +115,11 @@ export function notifierRoutes(
           tags: ['Notifiers'],
           params: NotifierId,
           response: { 202: DeliverySchema },
-          problems: { conflict: 'The e-mail address is not confirmed, or the notifier is disabled.' },
+          problems: {
+            conflict: 'The e-mail address is not confirmed, or the notifier is disabled.',
+            rate_limited:
+              'The notifier sent 5 test messages in the last minute or its tenant 20, or the key makes too many requests.',
+          },
         },
       },
       async (request, reply) => {

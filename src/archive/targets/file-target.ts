@@ -70,6 +70,16 @@ export class FileTarget implements ArchiveTarget {
     }
   }
 
+  async sizeOf(name: string): Promise<number | null> {
+    await this.#checkRoot();
+    try {
+      return (await stat(path.join(this.#root, name))).size;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+      throw describe('read', this.#root, error);
+    }
+  }
+
   async withFile<T>(name: string, read: (file: string) => Promise<T>): Promise<T> {
     const file = path.join(this.#root, name);
     await this.#try('read', () => stat(file));

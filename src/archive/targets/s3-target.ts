@@ -30,7 +30,7 @@ export interface S3Options {
 }
 
 interface S3Request {
-  readonly method: 'GET' | 'PUT' | 'DELETE';
+  readonly method: 'GET' | 'HEAD' | 'PUT' | 'DELETE';
   readonly key: string;
   readonly query?: Readonly<Record<string, string>>;
   readonly sha256?: string;
@@ -95,6 +95,12 @@ export class S3Target implements ArchiveTarget {
     const text = await answer.body.text();
     if (codeIn(text) === 'NoSuchBucket') throw this.#refusal('GET', name, 404, text);
     return null;
+  }
+
+  async sizeOf(name: string): Promise<number | null> {
+    const { statusCode, headers, body } = await this.#send({ method: 'HEAD', key: name }, [404]);
+    await body.dump();
+    return statusCode === 404 ? null : Number(headers['content-length']);
   }
 
   async withFile<T>(name: string, read: (file: string) => Promise<T>): Promise<T> {

@@ -8,6 +8,8 @@ export interface ArchiveTarget {
   putText(name: string, text: string): Promise<void>;
   /** Null: there is no such file. */
   readText(name: string): Promise<string | null>;
+  /** The size of a file in bytes. Null: there is no such file. */
+  sizeOf(name: string): Promise<number | null>;
   /** Calls `read` with the path of the file, or of a copy that is deleted afterwards. Throws if there is no such file. */
   withFile<T>(name: string, read: (path: string) => Promise<T>): Promise<T>;
   /** All names that begin with `prefix`, which ends in `/` or is empty. */

@@ -12,23 +12,25 @@ export const archive: Command = {
   usage: `posthorn archive ls|verify [--kind events|deliveries|attempts] [--day 2026-11-15] [--json]
        posthorn archive query --day 2026-11-15 | --event evt_… [--kind …] [--tenant acme] [--type order.paid]
        posthorn archive restore --day 2026-11-15 | --event evt_…
-       posthorn archive run`,
+       posthorn archive run|off`,
   about: `Works on the archive at POSTHORN_ARCHIVE_URL. docs/retention.md explains it.
   ls       list the days with rows and bytes; with --json the manifests
   verify   read all files and compare them with their manifests; with a difference the exit code is 1
   query    print the rows that match, one JSON object per line. For SQL, open the files with DuckDB
   restore  bring a day or an event back, by the server at POSTHORN_PUBLIC_URL, and wait for it
   run      archive what has expired, now. Servers do this by themselves
+  off      delete expired data without an archive again. First unset POSTHORN_ARCHIVE_URL on all servers and restart them
 ls, verify and query need neither a server nor a database.`,
-  actions: ['ls', 'verify', 'query', 'restore', 'run'],
+  actions: ['ls', 'verify', 'query', 'restore', 'run', 'off'],
   options: ['kind', 'day', 'event', 'tenant', 'type'],
   takesJson: true,
   async run(args) {
     const action = args.positionals[1];
     const hasDatabase = (args.flags['database-url'] ?? process.env.DATABASE_URL ?? '') !== '';
-    const mode = hasDatabase || action === 'run' ? 'serve' : 'dev';
+    const mode = hasDatabase || action === 'run' || action === 'off' ? 'serve' : 'dev';
     const config = loadConfig({ mode, env: process.env, flags: args.flags });
     if (action === 'run') return runArchiveProcess(config);
+    if (action === 'off') return (await import('../archive/off.ts')).turnArchiveOff(config);
     if (action === 'restore') return (await import('../archive/restore.ts')).restoreFromArchive(config, args);
     const { listArchive, verifyArchive, queryArchive } = await import('../archive/inspect.ts');
     const place = { url: urlOf(config), pathStyle: config.archivePathStyle };

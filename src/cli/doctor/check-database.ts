@@ -5,6 +5,7 @@ import { reportStorage } from '../../manage/storage.ts';
 import { type Client, connectionsPerProcess, DISPATCH_CONNECTIONS } from '../../postgres/database.ts';
 import { readMigrations } from '../../postgres/migrate.ts';
 import { checkRoute, type DatabaseRoute, detectPooling } from '../../postgres/pooler.ts';
+import { readArchiveStatus } from '../../postgres/queries/archive.ts';
 import { checkSession } from '../../postgres/queries/check-session.ts';
 import {
   readAppliedMigrations,
@@ -17,6 +18,7 @@ import {
 } from '../../postgres/queries/inspect.ts';
 import { explainError } from '../explain-error.ts';
 import { type Finding, problem } from './finding.ts';
+import { judgeArchive } from './judge-archive.ts';
 import { judgeSecrets, type Keys } from './judge-keys.ts';
 import {
   judgeClock,
@@ -149,6 +151,7 @@ async function runChecks(
     judgePartitions(await readPartitions(client)),
     judgeWorkers(await readWorkers(client), { deadAfterMs: config.deadAfterMs, shouldRun }),
     judgeSecrets(keys, await sampleSecrets(client)),
+    judgeArchive(await readArchiveStatus(client), config.archiveUrl),
     judgeStorage(await reportStorage(client, storageOptions), Date.now()),
   );
   return { findings, urls: await sampleUrls(client, 50) };

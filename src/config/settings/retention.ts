@@ -51,7 +51,7 @@ export const retention = {
     default: null,
     schemes: ['file', 's3'],
     about:
-      'Where expired data is archived before it is deleted: `file:///directory` or `s3://bucket/prefix`. If unset, it is deleted without an archive (docs/retention.md#archive).',
+      'Where expired data is archived before it is deleted: `file:///directory` or `s3://bucket/prefix`. Set it on every server. If no server ever had one, expired data is deleted without an archive (docs/retention.md#archive).',
   }),
   archivePathStyle: boolean({
     default: null,

@@ -37,6 +37,9 @@ create index archive_parts_stale on posthorn.archive_parts (stale_at) where stal
 create table posthorn.archive_state (
   is_only       boolean primary key default true check (is_only),
   deployment_id uuid not null default gen_random_uuid(),
+  -- Set by every server that has an archive: no server may drop a partition that is not archived, whatever its own settings
+  -- are. `posthorn archive off` clears it.
+  is_required   boolean not null default false,
   failed_at     timestamptz,
   partition     text,
   error         text
@@ -75,7 +78,7 @@ create trigger mark_stale_parts_again after update of at on posthorn.expunged fo
 alter table posthorn.tasks drop constraint tasks_kind_check;
 alter table posthorn.tasks add constraint tasks_kind_check check (kind in ('replay', 'discard', 'expunge', 'archive', 'restore'));
 
--- As in 0030, but restored rows stay, and a kept partition that contains some is not replaced together with its neighbour.
+-- As in 0030, but what must be archived first stays, restored rows stay, and a kept partition that contains some is not replaced together with its neighbour.
 create or replace function posthorn.prepare_partition_swap(partition_name text, finished_since timestamptz) returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -100,6 +103,12 @@ begin
   ) then
     raise exception 'posthorn.prepare_partition_swap: the deliveries of "%" are not expired', partition_name
       using errcode = 'object_not_in_prerequisite_state';
+  end if;
+  if exists (select from posthorn.archive_state s where s.is_required)
+     and not exists (select from posthorn.archived_partitions a where a.partition = old.name and a.verified_at is not null) then
+    raise exception 'posthorn.prepare_partition_swap: "%" is not archived', partition_name
+      using errcode = 'object_not_in_prerequisite_state',
+            hint = 'Set POSTHORN_ARCHIVE_URL on every server. To delete without an archive, run `posthorn archive off`.';
   end if;
   if exists (select from posthorn.partitions p where p.state = 'preparing' and partition_name = any (p.replaces)) then
     raise exception 'posthorn.prepare_partition_swap: "%" is being replaced', partition_name

@@ -27,9 +27,23 @@ create index confirmation_mails_tenant on posthorn.confirmation_mails (tenant);
 -- Attempts of earlier versions contain the values of custom headers. Upkeep redacts them, once: a new database has no row.
 create table posthorn.attempts_redaction (
   is_only        boolean primary key default true check (is_only),
-  -- Earlier versions may run beside the first new one until then. Afterwards upkeep begins.
+  -- Earlier versions run beside the first new one. Upkeep moves this time on while workers of them are registered, and begins then.
   until          timestamptz not null default now() + interval '1 hour',
   after_delivery uuid not null default '00000000-0000-0000-0000-000000000000',
   after_attempt  uuid not null default '00000000-0000-0000-0000-000000000000'
 );
 insert into posthorn.attempts_redaction (is_only) select true where exists (select from posthorn.attempts);
+
+-- Earlier releases claim tasks of every kind, and treat those that they do not know as discards: a restore would discard dead
+-- letters. So the database skips their claims. A worker that knows the kind repeats its id in `claimed_by`.
+alter table posthorn.tasks add column claimed_by uuid;
+create function posthorn.skip_update() returns trigger
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  return null;
+end $$;
+revoke all on function posthorn.skip_update from public;
+create trigger skip_claims_of_earlier_releases before update of runner on posthorn.tasks for each row
+  when (new.kind not in ('replay', 'discard') and new.runner is not null
+        and new.runner is distinct from old.runner and new.claimed_by is distinct from new.runner)
+  execute function posthorn.skip_update();

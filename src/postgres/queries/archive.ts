@@ -57,6 +57,15 @@ export async function listParts(
   return rows;
 }
 
+/** Whether files are recorded in the archive with this URL. */
+export async function hasParts(pool: Pool, archive: string): Promise<boolean> {
+  const { rows } = await pool.query<{ found: boolean }>(
+    'select exists (select from posthorn.archive_parts where archive = $1) as found',
+    [archive],
+  );
+  return rows[0]!.found;
+}
+
 export async function listStaleParts(pool: Pool): Promise<StalePart[]> {
   const { rows } = await pool.query<StalePart>(
     `select ${PART}, p.stale_at::text as "staleAt" from posthorn.archive_parts p where p.stale_at is not null order by p.stale_at, p.kind, p.day, p.part`,
@@ -190,6 +199,27 @@ export async function setArchiveFailure(
       where error is distinct from $1`,
     [failure?.message ?? null, failure?.partition ?? null],
   );
+}
+
+export interface ArchiveStatus {
+  /** No server may drop what is not archived. */
+  readonly isRequired: boolean;
+  /** Why the archive cannot be written. Null: it can. */
+  readonly error: string | null;
+}
+
+export async function readArchiveStatus(client: Queryable): Promise<ArchiveStatus> {
+  const { rows } = await client.query<ArchiveStatus>(
+    'select is_required as "isRequired", error from posthorn.archive_state',
+  );
+  // Without the row nobody knows: nothing is dropped until somebody decides.
+  return rows[0] ?? { isRequired: true, error: 'The table posthorn.archive_state is empty.' };
+}
+
+export async function setArchiveRequired(client: Queryable, isRequired: boolean): Promise<void> {
+  await client.query('update posthorn.archive_state set is_required = $1 where is_required <> $1', [
+    isRequired,
+  ]);
 }
 
 export async function readDeploymentId(pool: Pool): Promise<Uuid> {

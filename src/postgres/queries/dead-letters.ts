@@ -1,7 +1,7 @@
 import type { Uuid } from '../../domain/ids.ts';
 import type { DeadReason } from '../../domain/outcome.ts';
 import type { Pool, Queryable } from '../database.ts';
-import type { DeliveryView } from './deliveries.ts';
+import { batchIdOf, type DeliveryView } from './deliveries.ts';
 import {
   byIndex,
   hideFromPlanner,
@@ -59,7 +59,8 @@ export function deadLettersStatement(filter: DeadLetterFilter): { text: string; 
             coalesce(q.attempts, d.attempts) as attempts, d.replays, q.due_at,
             coalesce(q.last_status_code, d.last_status_code) as last_status_code,
             coalesce(q.last_error_class, d.last_error_class) as last_error_class,
-            null as waits_for, null as discard, d.reached_id
+            null as waits_for, null as discard, ${batchIdOf('d')} as batch_id,
+            null::uuid as debounced_by, d.reached_id
        from (${listQuery('dead_letters', 'q.*', range, conditions, '$1')}) d
        left join posthorn.queue q on q.id = d.id and d.replaying
       order by d.id desc`;

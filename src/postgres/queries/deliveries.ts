@@ -21,9 +21,22 @@ export interface DeliveryView {
   readonly last_status_code: number | null;
   readonly last_error_class: string | null;
   readonly finished_at: Date | null;
+  /** The public id of the batch that carried it last. */
+  readonly batch_id: string | null;
+  /** The delivery that was sent instead of it, if it was debounced. */
+  readonly debounced_by: Uuid | null;
   /** If it was discarded: why, and the reason and time of its death. */
   readonly discard: { readonly why: string | null; readonly reason: string; readonly dead_at: string } | null;
 }
+
+/**
+ * The request of a batch has the id of the batch in its headers (sent-headers.ts). Only the attempts of endpoints that
+ * have sent batches are read.
+ */
+export const batchIdOf = (row: string): string => `
+    case when ${row}.attempts > 0 and exists (select from posthorn.batches b where b.endpoint_id = ${row}.endpoint_id)
+         then (select a.request_headers::json ->> 'webhook-id' from posthorn.attempts a
+                where a.delivery_id = ${row}.id and a.outcome <> 'superseded' order by a.id desc limit 1) end`;
 
 /** The columns of `DeliveryView`, from each table that a delivery can be in. */
 const COLUMNS = {
@@ -46,14 +59,18 @@ const COLUMNS = {
                      and exists (select from posthorn.endpoints e
                                   where e.id = q.endpoint_id and e.config ? 'rate_limit' and e.enabled and e.deleted_at is null)
                 then 'rate_limited' end as waits_for,
-           q.last_status_code, q.last_error_class, null::timestamptz as finished_at, null::jsonb as discard`,
+           q.last_status_code, q.last_error_class, null::timestamptz as finished_at, null::jsonb as discard,
+           ${batchIdOf('q')} as batch_id, null::uuid as debounced_by`,
   dead_letters: `
     select q.id, q.endpoint_id, q.tenant, q.event_type, 'dead' as status, q.reason, q.attempts, q.replays, false as replaying,
            null::timestamptz as due_at, null::text as waits_for, q.last_status_code, q.last_error_class, q.dead_at as finished_at,
-           null::jsonb as discard`,
+           null::jsonb as discard, ${batchIdOf('q')} as batch_id, null::uuid as debounced_by`,
   deliveries: `
     select q.id, q.endpoint_id, q.tenant, q.event_type, q.status, q.reason, q.attempts, q.replays, false as replaying,
-           null::timestamptz as due_at, null::text as waits_for, q.last_status_code, q.last_error_class, q.finished_at, q.discard`,
+           null::timestamptz as due_at, null::text as waits_for, q.last_status_code, q.last_error_class, q.finished_at, q.discard,
+           ${batchIdOf('q')} as batch_id,
+           case when q.reason = 'debounced' then (select l.by_id from posthorn.debounced l where l.delivery_id = q.id) end
+             as debounced_by`,
 };
 export type DeliveryTable = keyof typeof COLUMNS;
 export const deliveryTables = Object.keys(COLUMNS) as DeliveryTable[];

@@ -1,6 +1,6 @@
 /** Deletes every row of a tenant, a chunk at a time. */
 import { firstIdAt, type Uuid } from '../../domain/ids.ts';
-import type { NoticeGroup } from '../../domain/notices.ts';
+import { tenantsNamedIn } from '../../domain/operational-tenants.ts';
 import type { Client } from '../database.ts';
 import { CHANNEL_NAMES } from '../notifier-channels.ts';
 import { deleteConversions } from './conversions.ts';
@@ -172,6 +172,11 @@ const OTHER_ROWS: readonly string[] = [
     'endpoint_health',
     'endpoint_secrets',
     'operational_notes',
+    'batches',
+    'open_batches',
+    'debounce_keys',
+    'debounce_windows',
+    'debounced',
     'notice_digests',
   ].map(byEndpoint),
   `delete from posthorn.operational_state
@@ -213,21 +218,8 @@ async function deleteRejectedBodies(client: Client, tenant: string): Promise<num
   return deleted;
 }
 
-/** The metadata of an endpoint may name other tenants. */
-function isAbout(payload: Buffer, tenant: string): boolean {
-  const parsed = parse(payload);
-  if (parsed?.tenant === tenant || parsed?.oldest?.tenant === tenant) return true;
-  const groups = Array.isArray(parsed?.groups) ? (parsed.groups as Partial<NoticeGroup>[]) : [];
-  return groups.some(({ items }) => Array.isArray(items) && items.some((item) => item?.tenant === tenant));
-}
-
 /** Returns null if it is not JSON. */
-function parse(text: Buffer): {
-  readonly tenant?: unknown;
-  readonly oldest?: { readonly tenant?: unknown } | null;
-  /** Of a message to a notifier. */
-  readonly groups?: unknown;
-} | null {
+function parse(text: Buffer): { readonly tenant?: unknown } | null {
   try {
     return JSON.parse(text.toString());
   } catch {
@@ -255,7 +247,7 @@ export async function expungeOperationalEvents(
     [operatorTenant, tenant, after, max],
   );
   for (const { id, candidate } of rows)
-    if (candidate !== null && isAbout(candidate, tenant))
+    if (candidate !== null && tenantsNamedIn(candidate).includes(tenant))
       await expungePayload(client, { id, tenant: operatorTenant }, 'expunge');
   return rows.length < max ? null : rows.at(-1)!.id;
 }

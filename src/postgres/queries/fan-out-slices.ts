@@ -2,6 +2,7 @@ import type { Uuid } from '../../domain/ids.ts';
 import type { FanOutSlice, SliceDeliveries, SliceResult } from '../../ports/fan-out-store.ts';
 import { ADVISORY_LOCKS } from '../advisory-locks.ts';
 import type { Pool } from '../database.ts';
+import { storeDebounceKeys } from './debounce.ts';
 import { journalSkipped } from './stats-journal.ts';
 
 const COLUMNS = `
@@ -91,6 +92,7 @@ export async function writeSlice(
   { waiting, skipped }: SliceDeliveries,
   endpointVersion: number,
 ): Promise<SliceResult> {
+  await storeDebounceKeys(pool, waiting);
   const { rows } = await pool.query<{ is_current: boolean; is_free: boolean; is_written: boolean }>({
     ...WRITE,
     values: [

@@ -4,8 +4,8 @@ import type { Trigger } from '../../domain/outcome.ts';
 import type { LaneRequest, LaneState, LoadedDelivery, LoadedLane } from '../../ports/delivery-queue.ts';
 import type { Pool } from '../database.ts';
 
-const COLUMNS = `
-  id, endpoint_id, seq, attempts, attempts_before_replay, careful_starts, trigger, last_error_class,
+export const QUEUE_COLUMNS = `
+  id, endpoint_id, seq, attempts, attempts_before_replay, careful_starts, trigger, last_error_class, batch_id,
   extract(epoch from due_at)::float8 * 1000 as due_at, extract(epoch from ages_from)::float8 * 1000 as ages_from,
   extract(epoch from started_at)::float8 * 1000 as started_at`;
 
@@ -25,14 +25,14 @@ const LOAD_LANES = {
     select true as fresh, q.* from unnest($1::uuid[], $2::bigint[], $3::int[]) as wanted(endpoint_id, after, max)
       left join barrier using (endpoint_id)
      cross join lateral (
-           select ${COLUMNS} from posthorn.queue
+           select ${QUEUE_COLUMNS} from posthorn.queue
             where endpoint_id = wanted.endpoint_id and (due_at is null or fifo) and seq > wanted.after
               and (barrier.seq is null or not fifo or seq <= barrier.seq)
             order by seq limit wanted.max) q
     union all
     select false, q.* from unnest($4::uuid[], $5::float8[], $6::int[]) as wanted(endpoint_id, due_from, max)
      cross join lateral (
-           select ${COLUMNS} from posthorn.queue
+           select ${QUEUE_COLUMNS} from posthorn.queue
             where endpoint_id = wanted.endpoint_id and due_at is not null and not fifo
               and due_at >= to_timestamp(wanted.due_from)
             order by queue.due_at limit wanted.max) q`,
@@ -41,11 +41,10 @@ const LOAD_LANES = {
 // The partial index holds requested probes only, which are few.
 const LOAD_PROBES = {
   name: 'load_probes',
-  text: `select ${COLUMNS} from posthorn.queue where probe_after_attempts = attempts order by endpoint_id limit 10000`,
+  text: `select ${QUEUE_COLUMNS} from posthorn.queue where probe_after_attempts = attempts order by endpoint_id limit 10000`,
 };
 
-interface QueueRow {
-  fresh: boolean;
+export interface QueueRow {
   id: Uuid;
   endpoint_id: Uuid;
   seq: string;
@@ -57,6 +56,7 @@ interface QueueRow {
   due_at: number | null;
   ages_from: number | null;
   started_at: number | null;
+  batch_id: Uuid | null;
 }
 
 export async function loadLanes(
@@ -68,7 +68,7 @@ export async function loadLanes(
   );
   const fresh = requests.filter((request) => request.freshAfter !== null);
   const due = requests.filter((request) => request.dueFrom !== null);
-  const { rows } = await pool.query<QueueRow>({
+  const { rows } = await pool.query<QueueRow & { fresh: boolean }>({
     ...LOAD_LANES,
     values: [
       ids(fresh),
@@ -89,7 +89,7 @@ const ids = (requests: readonly LaneRequest[]): string =>
 const limits = (requests: readonly LaneRequest[]): string =>
   literal(requests.map((request) => request.limit));
 
-function toLoaded(row: Omit<QueueRow, 'fresh'>): LoadedDelivery {
+export function toLoaded(row: QueueRow): LoadedDelivery {
   return {
     id: row.id,
     endpointId: row.endpoint_id,
@@ -102,6 +102,7 @@ function toLoaded(row: Omit<QueueRow, 'fresh'>): LoadedDelivery {
     lastErrorClass: row.last_error_class,
     startedAt: row.started_at,
     carefulStarts: row.careful_starts,
+    batchId: row.batch_id,
   };
 }
 
@@ -116,7 +117,7 @@ export async function listRecent(pool: Pool, since: number): Promise<Uuid[]> {
 }
 
 export async function loadProbes(pool: Pool): Promise<LoadedDelivery[]> {
-  const { rows } = await pool.query<Omit<QueueRow, 'fresh'>>(LOAD_PROBES);
+  const { rows } = await pool.query<QueueRow>(LOAD_PROBES);
   return rows.map(toLoaded);
 }
 

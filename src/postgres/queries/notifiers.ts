@@ -1,6 +1,7 @@
 import type { EndpointConfig } from '../../domain/endpoint-config.ts';
-import type { Uuid } from '../../domain/ids.ts';
+import { firstIdAt, timeOfId, type Uuid } from '../../domain/ids.ts';
 import type { NotifierConfig } from '../../domain/notices.ts';
+import { ADVISORY_LOCKS } from '../advisory-locks.ts';
 import type { Client, Queryable } from '../database.ts';
 import { deleteEndpoint, type EndpointView, nextVersion } from './endpoints.ts';
 
@@ -75,4 +76,35 @@ export async function confirmNotifier(
     [id, confirmation, Math.round(now), version],
   );
   return rows[0]?.tenant ?? null;
+}
+
+const TEST_WINDOW_MS = 60_000;
+
+/**
+ * Returns null if one more test message may be sent, or after how many seconds. The limits are for one minute. The audit log
+ * has the tests of all nodes. The lock is held until the end of the transaction, so that two at once are not both the last
+ * one.
+ */
+export async function secondsToNextTest(
+  client: Client,
+  { tenant, objectId, now }: { readonly tenant: string; readonly objectId: string; readonly now: number },
+  limits: { readonly perNotifier: number; readonly perTenant: number },
+): Promise<number | null> {
+  await client.query('select pg_advisory_xact_lock(hashtextextended($2, $1))', [
+    ADVISORY_LOCKS.notifierTests,
+    tenant,
+  ]);
+  const { rows } = await client.query<{ id: Uuid; object_id: string }>(
+    `select id, object_id from posthorn.audit_log
+      where tenant = $1 and action = 'notifier.test' and id >= $2 order by id desc limit $3`,
+    [tenant, firstIdAt(now - TEST_WINDOW_MS), limits.perTenant],
+  );
+  // When the limit is reached, the oldest of these tests must leave the window first.
+  const blocking = [
+    rows[limits.perTenant - 1],
+    rows.filter(({ object_id }) => object_id === objectId)[limits.perNotifier - 1],
+  ].flatMap((row) => (row === undefined ? [] : timeOfId(row.id)));
+  if (blocking.length === 0) return null;
+  const seconds = Math.ceil((Math.max(...blocking) + TEST_WINDOW_MS - now) / 1000);
+  return Math.min(Math.max(1, seconds), TEST_WINDOW_MS / 1000);
 }

@@ -6,7 +6,7 @@ import type {
   StoreFacts,
   TakenShard,
 } from '../../ports/ownership-store.ts';
-import type { Client, Pool } from '../database.ts';
+import type { Client, Pool, Queryable } from '../database.ts';
 import { isOutage } from '../failures.ts';
 
 export async function registerWorker(
@@ -20,6 +20,14 @@ export async function registerWorker(
          on conflict (id) do update set lock_key = excluded.lock_key`,
     [worker.id, worker.name, worker.lockKey, worker.wireVersion],
   );
+}
+
+/** Whether a worker is registered that knows neither notifiers nor the redaction of attempts (src/dispatch/ownership.ts). */
+export async function hasEarlierWorkers(client: Queryable): Promise<boolean> {
+  const { rows } = await client.query<{ found: boolean }>(
+    'select exists (select from posthorn.workers where wire_version < 2) as found',
+  );
+  return rows[0]!.found;
 }
 
 // Renews the lease and returns our shards in one statement. No row: other workers declared us dead. The commit does not

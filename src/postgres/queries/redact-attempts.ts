@@ -1,15 +1,19 @@
 /**
  * Redacts the values of custom headers in attempts that earlier versions recorded. It walks through all of them once, in
  * small batches: `attempts_redaction` has the position, and its row is deleted at the end. A batch replaces only headers
- * that are still as they were read. It begins when earlier versions no longer run.
+ * that are still as they were read. It begins an hour after the last worker of an earlier version was registered, because
+ * such a worker records values again; if one comes back, it begins anew.
  */
 import type { Uuid } from '../../domain/ids.ts';
 import { type Client, inTransaction, type Pool } from '../database.ts';
+import { hasEarlierWorkers } from './ownership.ts';
 
 const REDACTED = '[redacted]';
 /** Headers that Posthorn makes itself. Those of events are not secret either. */
 const OWN =
   /^(?:content-.*|user-agent|webhook-.*|posthorn-.*|x-webhook-.*|x-github-(?:event|delivery)|x-hub-signature-256.*|stripe-signature.*|x-idempotency-key)$/;
+
+const FIRST = '00000000-0000-0000-0000-000000000000';
 
 interface Position {
   readonly until: Date;
@@ -28,6 +32,14 @@ interface Row {
 /** Redacts up to `max` attempts. Returns false if none is left. */
 export function redactOldAttempts(pool: Pool, max: number): Promise<boolean> {
   return inTransaction(pool, async (client) => {
+    if (await hasEarlierWorkers(client)) {
+      await client.query(
+        `update posthorn.attempts_redaction
+            set until = greatest(until, now() + interval '1 hour'), after_delivery = $1, after_attempt = $1`,
+        [FIRST],
+      );
+      return false;
+    }
     const { rows } = await client.query<Position>(
       'select until, after_delivery, after_attempt from posthorn.attempts_redaction where until < now() for update',
     );

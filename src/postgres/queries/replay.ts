@@ -41,7 +41,9 @@ export const REPLAY_MOVES = `
       update posthorn.queue q
          set due_at = case when ${SENDS_AGAIN} then ${NOW} else q.due_at end, ages_from = ${NOW},
              attempts_before_replay = q.attempts, replays = q.replays + ${SENDS_AGAIN}::int,
-             trigger = case when ${SENDS_AGAIN} then 'replay' else q.trigger end
+             trigger = case when ${SENDS_AGAIN} then 'replay' else q.trigger end,
+             -- A replay leaves its batch and goes alone.
+             batch_id = case when ${SENDS_AGAIN} then null else q.batch_id end
         from chunk c join live l on l.id = c.endpoint_id
        where q.id = c.id
       returning q.id, q.endpoint_id

@@ -1,9 +1,10 @@
 /** Inserts rows of the archive, unless they are there or were expunged. */
 import type { ArchiveKind } from '../../domain/archive.ts';
-import { deliveryRangeOfEvent, eventIdOfDelivery, firstIdAt, timeOfId, type Uuid } from '../../domain/ids.ts';
+import { deliveryRangeOfEvent, firstIdAt, timeOfId, type Uuid } from '../../domain/ids.ts';
 import { DAY_MS } from '../../domain/retention.ts';
-import { type ArchivedRow, type AttemptRow, expungeRow } from '../../ports/archive-rows.ts';
+import type { ArchivedRow } from '../../ports/archive-rows.ts';
 import type { RestoreTask } from '../../ports/archive-store.ts';
+import { withoutExpunged } from '../../ports/expunged-rows.ts';
 import type { Client, Pool } from '../database.ts';
 import { readTombstones } from './archive.ts';
 import { claimTask } from './tasks.ts';
@@ -69,9 +70,6 @@ export async function restoreRows(
   return true;
 }
 
-const keyOf = (kind: ArchiveKind, row: ArchivedRow): Uuid =>
-  kind === 'attempts' ? (row as AttemptRow).delivery_id : row.id;
-
 /** Leaves out rows of tenants that were expunged or are being expunged, and payloads that were deleted. */
 async function selectAllowed(
   client: Client,
@@ -80,10 +78,11 @@ async function selectAllowed(
   rows: readonly ArchivedRow[],
 ): Promise<ArchivedRow[]> {
   const [minId, maxId] = rangeOf(task);
-  const { events, tenants } = await readTombstones(client, { minId, maxId });
-  const left = rows.filter(
-    (row) => row.tenant !== null && !(timeOfId(keyOf(kind, row)) <= (tenants.get(row.tenant) ?? 0)),
-  );
+  const tombstones = await readTombstones(client, { minId, maxId });
+  const left = rows
+    .map((row): ArchivedRow | null => withoutExpunged(kind, row, tombstones))
+    .filter((row) => row !== null && row.tenant !== null)
+    .map((row) => row!);
   const names = [...new Set(left.map(({ tenant }) => tenant!))].sort();
   // Of a tenant that was deleted when nothing of it was left.
   await client.query(
@@ -95,12 +94,7 @@ async function selectAllowed(
     [names],
   );
   const isOpen = new Set(open.map(({ id }) => id));
-  return left
-    .filter(({ tenant }) => isOpen.has(tenant!))
-    .map((row) => {
-      const expungedAt = events.get(eventIdOfDelivery(keyOf(kind, row)));
-      return expungedAt === undefined ? row : expungeRow(kind, row, expungedAt);
-    });
+  return left.filter(({ tenant }) => isOpen.has(tenant!));
 }
 
 /** Columns in the order of the parameters, each with the type of its array and how it is read. */

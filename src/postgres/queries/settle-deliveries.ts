@@ -24,7 +24,8 @@ const SETTLE = {
         delivery_id uuid, before int, verdict text, due_at float8, reason text, blocks boolean, attempt_id uuid,
         started_at float8, duration_ms int, dns_ms int, connect_ms int, tls_ms int, first_byte_ms int,
         status_code smallint, error_class text, error_message text, url text, request_headers text,
-        response_headers text, body_start int, body_length int, truncated boolean, trigger text, fifo boolean, ages_from float8)
+        response_headers text, body_start int, body_length int, truncated boolean, trigger text, fifo boolean, ages_from float8,
+        batch_id uuid, uncounted boolean)
     ),
     removed as (
       delete from posthorn.queue q using incoming i
@@ -40,7 +41,8 @@ const SETTLE = {
              -- A start well after this attempt is one of the next owner, whose request is still on the wire.
              started_at = case when q.started_at > to_timestamp(i.started_at + 2) then q.started_at end,
              fifo = q.fifo or coalesce(i.fifo, false),
-             last_status_code = i.status_code, last_error_class = i.error_class, trigger = 'auto'
+             last_status_code = i.status_code, last_error_class = i.error_class, trigger = 'auto', batch_id = i.batch_id,
+             attempts_before_replay = q.attempts_before_replay + coalesce(i.uncounted, false)::int
         from incoming i
        where i.verdict = 'retry' and q.id = i.delivery_id and q.attempts = i.before
          and q.id = any (array(select delivery_id from incoming where verdict = 'retry'))

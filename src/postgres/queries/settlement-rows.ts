@@ -52,6 +52,8 @@ function toRow(settlement: Settlement, bodyStart: number | null) {
     trigger: attempt?.trigger,
     fifo: (verdict.kind === 'retry' && settlement.fifo) || undefined,
     ages_from: attempt === null ? settlement.agesFrom / 1000 : undefined,
+    batch_id: settlement.batchId ?? undefined,
+    uncounted: (verdict.kind === 'retry' && verdict.isUncounted) || undefined,
   };
 }
 

@@ -91,6 +91,7 @@ export interface ClaimedTask extends TaskView {
  * Takes the task that has waited longest and has no runner: it is new, its runner released it, or its runner sent no
  * heartbeat for `silentMs`. A heartbeat in the future is from before the clock stepped back and proves nothing; a runner
  * that lives loses the task and nothing else. Materialized, because `skip locked … limit` must not be evaluated twice.
+ * `claimed_by` says that this release knows the kind: claims of earlier ones without it are skipped (0035_notices.sql).
  */
 export async function claimTask(
   pool: Pool,
@@ -106,7 +107,7 @@ export async function claimTask(
                or heartbeat_at > clock_timestamp())
         order by updated_at limit 1 for update skip locked
      )
-     update posthorn.tasks t set state = 'running', runner = $1, heartbeat_at = clock_timestamp(), updated_at = now()
+     update posthorn.tasks t set state = 'running', runner = $1, claimed_by = $1, heartbeat_at = clock_timestamp(), updated_at = now()
        from free f where t.id = f.id
      returning t.*`,
     [runner, silentMs, kinds],

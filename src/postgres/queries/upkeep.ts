@@ -104,11 +104,27 @@ export async function deleteLeftovers(pool: Pool, days: number): Promise<void> {
       where w.renewed_at < clock_timestamp() - interval '1 day'
         and not exists (select from posthorn.shards s where s.owner = w.id)`,
   );
+  // Keys of deliveries that have ended, and windows of mode `first` in which nothing can arrive any more.
+  await pool.query(
+    `delete from posthorn.debounce_keys k
+      where k.since < now() - interval '1 hour' and not exists (select from posthorn.queue q where q.id = k.delivery_id)`,
+  );
+  await pool.query("delete from posthorn.debounce_windows where until < now() - interval '1 day'");
   await pool.query('delete from posthorn.restored_ranges where until < now()');
   await pool.query("delete from posthorn.confirmation_mails where sent_at < now() - interval '1 day'");
   await deleteOldSchemaFailures(pool);
   // What was recorded about endpoints of a tenant after it was expunged: results of requests that were on the wire.
-  for (const table of ['endpoint_health', 'endpoint_stats', 'endpoint_skips', 'operational_notes'])
+  for (const table of [
+    'endpoint_health',
+    'endpoint_stats',
+    'endpoint_skips',
+    'operational_notes',
+    'batches',
+    'open_batches',
+    'debounce_keys',
+    'debounce_windows',
+    'debounced',
+  ])
     await pool.query(
       `delete from posthorn.${table} r using posthorn.expunged x
         where x.kind = 'tenant' and x.applied_at > now() - interval '1 day' and r.endpoint_id = any (x.endpoint_ids)`,

@@ -28,7 +28,8 @@ import { endpointIdOf, newId } from './ids.ts';
 const CLEAR = `
   truncate posthorn.events, posthorn.queue, posthorn.deliveries, posthorn.dead_letters, posthorn.attempts,
            posthorn.endpoint_health, posthorn.operational_notes, posthorn.idempotency_keys, posthorn.workers, posthorn.outbox,
-           posthorn.outbox_rejected, posthorn.tasks, posthorn.fan_out_slices, posthorn.converted_payloads;
+           posthorn.outbox_rejected, posthorn.tasks, posthorn.fan_out_slices, posthorn.converted_payloads,
+           posthorn.batches, posthorn.open_batches, posthorn.debounce_keys, posthorn.debounce_windows, posthorn.debounced;
   update posthorn.shards set owner = null, taken_at = null, unclean_at = '{}'`;
 
 export async function createPostgresFixture(): Promise<StoreFixture> {

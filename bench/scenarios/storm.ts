@@ -1,0 +1,70 @@
+/**
+ * An event storm: 10,000 events in one second for 100 endpoints. How long it takes until the healthy 99 are done while one
+ * endpoint answers after ten seconds, compared with a storm in which all are healthy.
+ */
+import {
+  median,
+  type Postgres,
+  type Receiver,
+  registerEndpoints,
+  runLoad,
+  startPosthorn,
+  waitUntilSettledExcept,
+} from '../harness.ts';
+import type { Bench } from '../scenario.ts';
+
+const ENDPOINTS = 100;
+
+export const storm: Bench = {
+  name: 'storm',
+  async run({ postgres, receiver, quick, onProgress }) {
+    const rounds = quick ? 1 : 5;
+    const alone: number[] = [];
+    const besideSlow: number[] = [];
+    // The two alternate, so that other work on the machine affects both.
+    for (let round = 1; round <= rounds; round += 1) {
+      onProgress(`round ${round} of ${rounds}`);
+      alone.push(await measure(postgres, receiver, `healthy-${round}`, false, quick));
+      besideSlow.push(await measure(postgres, receiver, `slow-${round}`, true, quick));
+    }
+    return [
+      { name: 'seconds until 99 endpoints are done, all healthy', value: median(alone), unit: 's' },
+      { name: 'seconds until 99 endpoints are done, one slow', value: median(besideSlow), unit: 's' },
+      {
+        name: 'ratio',
+        value: median(besideSlow) / median(alone),
+        unit: '×',
+        id: 'storm_ratio',
+        goal: { atMost: 1.2 },
+      },
+    ];
+  },
+};
+
+async function measure(
+  postgres: Postgres,
+  receiver: Receiver,
+  tenant: string,
+  hasSlow: boolean,
+  quick: boolean,
+): Promise<number> {
+  const events = quick ? 1_000 : 10_000;
+  const posthorn = await startPosthorn(postgres);
+  try {
+    const path = (index: number) => (hasSlow && index === 0 ? '/slow/10000/0' : `/ok/${index}`);
+    const types = await registerEndpoints(posthorn, receiver, { count: ENDPOINTS, tenant, path });
+    // Warm-up, without the first endpoint.
+    await runLoad(posthorn, { events: quick ? 500 : 5_000, types: types.slice(1), tenant });
+    await waitUntilSettledExcept(postgres, null, 30);
+    const load = await runLoad(posthorn, { rate: events, seconds: 1, types, tenant, connections: 128 });
+    const [first] = await postgres.query<{ id: string }>(
+      'select id from posthorn.endpoints where tenant = $1 and url like $2',
+      [tenant, '%/0'],
+    );
+    await waitUntilSettledExcept(postgres, first!.id, 60);
+    return (performance.timeOrigin + performance.now() - load.startedAt) / 1000;
+  } finally {
+    await posthorn.stop();
+    await postgres.query('truncate posthorn.queue');
+  }
+}

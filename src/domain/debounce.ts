@@ -1,0 +1,78 @@
+/**
+ * Debounce: of the events with the same key that arrive within a window, an endpoint gets only the last or the first one
+ * (docs/shaping.md). Pure: the settings, and the key of an event.
+ */
+import { createHash } from 'node:crypto';
+
+export const debounceModes = ['last', 'first'] as const;
+export type DebounceMode = (typeof debounceModes)[number];
+
+/** The setting as the user gave it. */
+export interface DebounceConfig {
+  key: string;
+  window_ms: number;
+  mode?: DebounceMode;
+  max_wait_ms?: number;
+}
+
+export interface DebounceSettings {
+  /** A path into the event, such as `data.order_id`. */
+  readonly key: string;
+  readonly windowMs: number;
+  readonly mode: DebounceMode;
+  /** Mode `last`: an event is sent at the latest so long after the first one that it supersedes. */
+  readonly maxWaitMs: number;
+}
+
+export const MAX_DEBOUNCE_WINDOW_MS = 3_600_000;
+export const MAX_DEBOUNCE_WAIT_MS = 86_400_000;
+/** The default of `max_wait_ms`, in windows. */
+const DEFAULT_WINDOWS_WAITED = 10;
+
+/** `data` and at least one name below it. Names have no dots. */
+export const DEBOUNCE_KEY = /^data(\.[^.]{1,128}){1,16}$/;
+
+export function resolveDebounce(config: DebounceConfig | undefined): DebounceSettings | null {
+  if (config === undefined) return null;
+  return {
+    key: config.key,
+    windowMs: config.window_ms,
+    mode: config.mode ?? 'last',
+    maxWaitMs:
+      config.max_wait_ms ?? Math.min(DEFAULT_WINDOWS_WAITED * config.window_ms, MAX_DEBOUNCE_WAIT_MS),
+  };
+}
+
+/** Reads the keys of one event, for several endpoints. Parses `data` at most once. */
+export class DebounceKeys {
+  readonly #text: Buffer;
+  #data: unknown;
+  #isParsed = false;
+
+  constructor(data: Buffer) {
+    this.#text = data;
+  }
+
+  /** Returns the key: a hash of the value at the path. Null: there is no value, so the event is sent as it is. */
+  keyOf({ key }: Pick<DebounceSettings, 'key'>): string | null {
+    let value = this.#parsed;
+    for (const name of key.split('.').slice(1)) {
+      if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return null;
+      value = (value as Record<string, unknown>)[name];
+    }
+    if (value === null || value === undefined) return null;
+    // A hash, because the value may be long.
+    return createHash('sha256').update(JSON.stringify(value)).digest('base64url');
+  }
+
+  get #parsed(): unknown {
+    if (this.#isParsed) return this.#data;
+    this.#isParsed = true;
+    try {
+      this.#data = JSON.parse(this.#text.toString('utf8'));
+    } catch {
+      this.#data = null;
+    }
+    return this.#data;
+  }
+}

@@ -1,0 +1,123 @@
+import type { Uuid } from '../../domain/ids.ts';
+import type { BatchStart, OpenBatch, StoredBatch } from '../../ports/batch-log.ts';
+import type { Pool, Queryable } from '../database.ts';
+import { QUEUE_COLUMNS, type QueueRow, toLoaded } from './load-lanes.ts';
+
+// The shards are locked, so that a batch is either recorded before another worker takes the shard, or not at all: the next
+// owner reads the open batches once. The queue is looked up by key ("= any"): a plan made while it was empty would scan it.
+const RECORD = {
+  name: 'record_batches',
+  text: `
+    with incoming as materialized (
+      select * from json_to_recordset($1::json) as t(id uuid, endpoint_id uuid, shard smallint, delivery_ids uuid[], attempts int[])
+    ),
+    owned as materialized (
+      select s.shard from posthorn.shards s
+       where s.shard = any (array(select shard from incoming)) and s.owner = $3 order by s.shard for share of s
+    ),
+    allowed as materialized (
+      select i.* from incoming i join owned using (shard)
+       where cardinality(i.delivery_ids) = (
+               select count(*) from unnest(i.delivery_ids, i.attempts) as m(id, attempts)
+                 join posthorn.queue q on q.id = m.id and q.attempts = m.attempts
+                where q.id = any (i.delivery_ids))
+         and not exists (select from posthorn.batches b where b.id = i.id and b.delivery_ids <> i.delivery_ids)
+    ),
+    stored as (
+      insert into posthorn.batches (id, endpoint_id, delivery_ids)
+      select id, endpoint_id, delivery_ids from allowed on conflict (id) do nothing
+    ),
+    opened as (
+      insert into posthorn.open_batches (id, endpoint_id, started_at)
+      select id, endpoint_id, clock_timestamp() from allowed
+          on conflict (id) do update set started_at = excluded.started_at
+    ),
+    closed as (
+      delete from posthorn.open_batches o using posthorn.shards s
+       where o.id = any ($2::uuid[]) and s.shard = get_byte(uuid_send(o.endpoint_id), 15) and s.owner = $3
+    )
+    select id from allowed`,
+};
+
+/** Records starts and closes the batches in `ended`. Returns the batches that may be sent. */
+export async function recordBatches(
+  pool: Pool,
+  starts: readonly BatchStart[],
+  ended: readonly Uuid[],
+  workerId: Uuid,
+): Promise<Set<Uuid>> {
+  const rows = starts.map(({ id, endpointId, shard, members }) => ({
+    id,
+    endpoint_id: endpointId,
+    shard,
+    delivery_ids: members.map(({ deliveryId }) => deliveryId),
+    attempts: members.map(({ attempts }) => attempts),
+  }));
+  const { rows: allowed } = await pool.query<{ id: Uuid }>({
+    ...RECORD,
+    values: [JSON.stringify(rows), `{${ended.join(',')}}`, workerId],
+  });
+  return new Set(allowed.map(({ id }) => id));
+}
+
+export async function loadOpenBatches(pool: Pool, endpointIds: readonly Uuid[]): Promise<OpenBatch[]> {
+  const { rows } = await pool.query<{
+    id: Uuid;
+    endpoint_id: Uuid;
+    delivery_ids: Uuid[];
+    started_at: number;
+  }>({
+    name: 'load_open_batches',
+    text: `select o.id, o.endpoint_id, b.delivery_ids::text[] as delivery_ids,
+                  extract(epoch from o.started_at)::float8 * 1000 as started_at
+             from posthorn.open_batches o join posthorn.batches b on b.id = o.id
+            where o.endpoint_id = any ($1::uuid[])`,
+    values: [`{${endpointIds.join(',')}}`],
+  });
+  return rows.map((row) => ({
+    id: row.id,
+    endpointId: row.endpoint_id,
+    deliveryIds: row.delivery_ids,
+    startedAt: row.started_at,
+  }));
+}
+
+const LOAD = {
+  name: 'load_batch',
+  text: `
+    select ${QUEUE_COLUMNS} from posthorn.queue
+     where id = any (coalesce($2::uuid[], array(select id from posthorn.queue where batch_id = $1))) order by seq`,
+};
+
+export async function loadBatch(pool: Pool, id: Uuid): Promise<StoredBatch> {
+  const composition = await findBatchMembers(pool, id);
+  const members = composition === null ? null : `{${composition.deliveryIds.join(',')}}`;
+  const { rows } = await pool.query<QueueRow>({ ...LOAD, values: [id, members] });
+  return { composition: composition?.deliveryIds ?? null, waiting: rows.map(toLoaded) };
+}
+
+/** The recorded composition of a batch. Null: it was never sent, or its retention has ended. */
+export async function findBatchMembers(
+  client: Queryable,
+  id: Uuid,
+): Promise<{ readonly endpointId: Uuid; readonly deliveryIds: readonly Uuid[] } | null> {
+  const { rows } = await client.query<{ endpoint_id: Uuid; delivery_ids: Uuid[] }>({
+    name: 'find_batch',
+    text: 'select endpoint_id, delivery_ids::text[] as delivery_ids from posthorn.batches where id = $1',
+    values: [id],
+  });
+  const batch = rows[0];
+  return batch === undefined ? null : { endpointId: batch.endpoint_id, deliveryIds: batch.delivery_ids };
+}
+
+/** Deletes up to `max` batches with an id below `firstKept`. A waiting delivery of one of them gets into a new batch. */
+export async function deleteBatches(pool: Pool, firstKept: Uuid, max: number): Promise<number> {
+  const { rows } = await pool.query<{ deleted: number }>(
+    `with expired as materialized (select id from posthorn.batches where id < $1 order by id limit $2),
+          closed as (delete from posthorn.open_batches o using expired e where o.id = e.id),
+          deleted as (delete from posthorn.batches b using expired e where b.id = e.id returning b.id)
+     select count(*)::int as deleted from deleted`,
+    [firstKept, max],
+  );
+  return rows[0]!.deleted;
+}

@@ -1,0 +1,250 @@
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { openTarget, readManifests, verifyDay } from '../../src/archive/index.ts';
+import { readValues } from '../../src/archive/part-reader.ts';
+import { newEventId, newId, type Uuid } from '../../src/domain/ids.ts';
+import type { ArchiveStore } from '../../src/ports/archive-store.ts';
+import { StoreError } from '../../src/ports/store-error.ts';
+import { WHOLE_TENANT } from '../../src/postgres/queries/expunge-tenant.ts';
+import { archiveAll, dropArchived, dropWithoutArchive, runArchiveOnce } from '../support/archive.ts';
+import { newArchive } from '../support/archive-folder.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { MAIN } from '../support/posthorn.ts';
+import { startProcess } from '../support/processes.ts';
+import {
+  createDay,
+  dropPartitions,
+  keepDays,
+  type OldEventOptions,
+  startOfDay,
+  storeOldEvent,
+} from '../support/retention.ts';
+
+const endpointId = newId(Date.now());
+let database: TestDatabase;
+
+beforeEach(async () => {
+  database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+});
+
+const store = (daysAgo: number, status: OldEventOptions['status'], more: Partial<OldEventOptions> = {}) =>
+  storeOldEvent(database, { status, endpointId, atMs: startOfDay(daysAgo) + 3_600_000, ...more });
+const filesIn = async (folder: string): Promise<string[]> =>
+  (await readdir(folder, { recursive: true, withFileTypes: true }))
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.relative(folder, path.join(entry.parentPath, entry.name)))
+    .sort();
+const verifiedPartitions = () =>
+  database.query<{ partition: string }>(
+    'select partition from posthorn.archived_partitions where verified_at is not null',
+  );
+
+/** All values of all files, as text. */
+async function contentOf(folder: string): Promise<string> {
+  const texts: string[] = [];
+  for (const name of await filesIn(folder))
+    if (name.endsWith('.parquet'))
+      for await (const group of readValues(path.join(folder, name)))
+        for (const value of group.flatMap((values) => Object.values(values)))
+          texts.push(value instanceof Uint8Array ? Buffer.from(value).toString() : String(value));
+  return texts.join('\n');
+}
+
+/** What `posthorn archive verify` finds wrong. */
+async function problemsOf(url: string): Promise<string[]> {
+  const target = openTarget(url);
+  const problems: string[] = [];
+  for (const manifest of await readManifests(target)) problems.push(...(await verifyDay(target, manifest)));
+  return problems;
+}
+
+/** Asks for the restore of a day. The next run of the archive process does it. */
+async function orderRestore(daysAgo: number): Promise<Uuid> {
+  const id = newId(Date.now());
+  await database.query(
+    "insert into posthorn.tasks (id, kind, state, selection, total, created_by) values ($1, 'restore', 'queued', $2, 0, 'test')",
+    [id, JSON.stringify({ ...WHOLE_TENANT, since: startOfDay(daysAgo) })],
+  );
+  return id;
+}
+const taskOf = async (id: Uuid) =>
+  (
+    await database.query<{ state: string; error: string | null }>(
+      'select state, error from posthorn.tasks where id = $1',
+      [id],
+    )
+  )[0]!;
+
+/** As if the process had lost the database before it marked the partition as verified. */
+const withoutMark = (inner: ArchiveStore): ArchiveStore => ({
+  ...inner,
+  markVerified: () => Promise.reject(new StoreError('unavailable', 'the database is gone')),
+});
+
+describe('LIF-2: files that are lost before their partition was verified', () => {
+  beforeEach(async () => {
+    await createDay(database, startOfDay(50));
+    await store(50, 'delivered');
+    await dropArchived(database);
+  });
+
+  test('an archive without its archive.json is refused if files were written to it', async () => {
+    const { folder, url } = await newArchive();
+    await expect(runArchiveOnce(database, { url, wrap: withoutMark })).rejects.toThrow('database is gone');
+    const owner = await readFile(path.join(folder, 'archive.json'), 'utf8');
+    // The disk is not mounted: the directory is there, and empty.
+    for (const name of await readdir(folder)) await rm(path.join(folder, name), { recursive: true });
+
+    await expect(runArchiveOnce(database, { url })).rejects.toThrow(/has no archive\.json.*Mount it/);
+    expect(await filesIn(folder)).toEqual([]);
+    expect(await dropArchived(database)).toEqual([]);
+
+    // As the message advises if the files are lost: all of them are written again.
+    await writeFile(path.join(folder, 'archive.json'), owner);
+    await runArchiveOnce(database, { url });
+    expect(await verifiedPartitions()).toHaveLength(2);
+    expect(await filesIn(folder)).toHaveLength(5);
+    expect(await problemsOf(url)).toEqual([]);
+  });
+
+  test.each(['missing', 'truncated'])('a %s file is written again', async (damage) => {
+    const { folder, url } = await newArchive();
+    await expect(runArchiveOnce(database, { url, wrap: withoutMark })).rejects.toThrow('database is gone');
+    const name = (await filesIn(folder)).find((each) => each.endsWith('.parquet'))!;
+    const content = await readFile(path.join(folder, name));
+    if (damage === 'missing') await rm(path.join(folder, name));
+    else await writeFile(path.join(folder, name), content.subarray(0, 50));
+    await runArchiveOnce(database, { url });
+    expect(await readFile(path.join(folder, name))).toEqual(content);
+    expect(await problemsOf(url)).toEqual([]);
+  });
+
+  test('a partition with files in another archive is not verified', async () => {
+    const [first, second] = [await newArchive(), await newArchive()];
+    await expect(runArchiveOnce(database, { url: first.url, wrap: withoutMark })).rejects.toThrow(
+      'database is gone',
+    );
+    await expect(runArchiveOnce(database, { url: second.url })).rejects.toThrow(
+      `is in the archive ${first.url}`,
+    );
+    await runArchiveOnce(database, { url: first.url });
+    expect(await problemsOf(first.url)).toEqual([]);
+  });
+});
+
+describe('LIF-2: a server without POSTHORN_ARCHIVE_URL beside servers that have it', () => {
+  const archiveOff = async (env: Record<string, string>) => {
+    const { ended, output } = startProcess([MAIN, 'archive', 'off'], {
+      env: { DATABASE_URL: database.url, ...env },
+    });
+    return { code: await ended, out: output() };
+  };
+
+  test('it drops only what the others have archived, until `posthorn archive off`', async () => {
+    const { url } = await newArchive();
+    for (const day of [50, 49]) {
+      await createDay(database, startOfDay(day));
+      await store(day, 'delivered');
+    }
+    // The other server asks for the export.
+    expect(await dropArchived(database)).toEqual([]);
+    // A server of an earlier version would not even ask.
+    await expect(dropPartitions(database, { days: keepDays(30) })).rejects.toThrow(/is not archived/);
+    expect(await dropWithoutArchive(database)).toEqual([]);
+    await runArchiveOnce(database, { url });
+    expect(await dropWithoutArchive(database)).toHaveLength(2);
+
+    expect(await archiveOff({ POSTHORN_ARCHIVE_URL: url })).toMatchObject({
+      code: 1,
+      out: expect.stringContaining('still set'),
+    });
+    expect(await dropWithoutArchive(database)).toEqual([]);
+    expect(await archiveOff({})).toMatchObject({ code: 0 });
+    const dropped = await dropWithoutArchive(database);
+    expect(dropped.filter((name) => !name.includes('kept'))).toHaveLength(4);
+  });
+});
+
+describe('LIF-3: a tenant that is expunged while its partition is exported', () => {
+  const SECRET = 'very-private-thing';
+
+  test.each(['a run that continues', 'a run that is killed when it has forgotten the files'])(
+    'leaves no file behind: %s',
+    async (how) => {
+      const { folder, url } = await newArchive();
+      await createDay(database, startOfDay(50));
+      await store(50, 'skipped', { tenant: SECRET });
+      await dropArchived(database);
+      let isFirst = true;
+      const run = runArchiveOnce(database, {
+        url,
+        wrap: (inner) => ({
+          ...inner,
+          async recordPart(part, startedAt) {
+            await inner.recordPart(part, startedAt);
+            if (!isFirst) return;
+            isFirst = false;
+            await database.query("insert into posthorn.expunged (kind, id) values ('tenant', $1)", [SECRET]);
+            for (const table of ['events', 'deliveries', 'attempts'])
+              await database.query(`delete from posthorn.${table}`);
+          },
+          async forgetParts(partition, days) {
+            await inner.forgetParts(partition, days);
+            if (how !== 'a run that continues') throw new StoreError('unavailable', 'killed');
+          },
+        }),
+      });
+      if (how === 'a run that continues') await run;
+      else await expect(run).rejects.toThrow('killed');
+      await runArchiveOnce(database, { url });
+      expect(await verifiedPartitions()).toHaveLength(2);
+      expect(await contentOf(folder)).not.toContain(SECRET);
+      expect(await problemsOf(url)).toEqual([]);
+    },
+  );
+});
+
+describe('LIF-3: expunged data in operational events', () => {
+  const SECRET = 'very-private-thing';
+
+  test('a restore leaves it out, and a rewritten file does not contain it', async () => {
+    const { folder, url } = await newArchive();
+    await createDay(database, startOfDay(50));
+    const add = async (data: unknown, type = 'posthorn.notice', options: unknown = null) => {
+      const id = newEventId(startOfDay(50) + 1000);
+      await database.query(
+        'insert into posthorn.events (id, tenant, type, data, deliveries, options) values ($1, $2, $3, $4, 0, $5)',
+        [id, 'posthorn', type, Buffer.from(JSON.stringify(data)), options && JSON.stringify(options)],
+      );
+      return id;
+    };
+    await database.query(
+      `insert into posthorn.endpoints (id, tenant, url, config, version) values ($1, 'posthorn', 'http://127.0.0.1/', '{"operator":true}', 1)`,
+      [endpointId],
+    );
+    const text = `${SECRET} orders (hooks.example.com)`;
+    await add({ groups: [{ type: 'posthorn.circuit.opened', items: [{ tenant: SECRET, text }] }] });
+    await add({ endpoints: [{ tenant: SECRET, api_version: SECRET }] }, 'posthorn.version.sunset');
+    await add({ oldest: { tenant: SECRET } }, 'posthorn.queue.age');
+    const payload = await add({ a: 1 }, 'order.paid', { schema_errors: [{ path: `/${SECRET}` }] });
+    await archiveAll(database, { url });
+    expect(await contentOf(folder)).toContain(SECRET);
+    expect(await database.query('select from posthorn.events')).toEqual([]);
+
+    await database.query(
+      "insert into posthorn.expunged (kind, id, applied_at) values ('tenant', $1, now()), ('event', $2, now())",
+      [SECRET, payload],
+    );
+    const task = await orderRestore(50);
+    await runArchiveOnce(database, { url });
+    expect(await taskOf(task)).toEqual({ state: 'done', error: null });
+    const restored = await database.query<{ text: string }>(
+      "select concat(convert_from(data, 'UTF8'), options) as text from posthorn.events",
+    );
+    expect(restored).toHaveLength(4);
+    expect(restored.map((row) => row.text).join()).not.toContain(SECRET);
+    expect(await contentOf(folder)).not.toContain(SECRET);
+  });
+});
