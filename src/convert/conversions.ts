@@ -252,7 +252,7 @@ export class Conversions implements PayloadConverter {
     this.#run(task, path, key, (answer) => {
       const finishers = this.#waiting.get(name) ?? [];
       this.#waiting.delete(name);
-      for (const each of finishers) each(answer);
+      for (const each of finishers) this.#call(() => each(answer));
     });
   }
 
@@ -289,7 +289,9 @@ export class Conversions implements PayloadConverter {
       this.#options.onProblem('store converted payloads', error);
     }
     for (const each of batch)
-      each.done(stored === undefined ? undefined : (stored.get(conversionName(each)) ?? null));
+      this.#call(() =>
+        each.done(stored === undefined ? undefined : (stored.get(conversionName(each)) ?? null)),
+      );
   }
 
   async #findSent(batch: readonly Waiting<SentQuery, StoredConversion>[]): Promise<void> {
@@ -300,7 +302,16 @@ export class Conversions implements PayloadConverter {
       this.#options.onProblem('read converted payloads', error);
     }
     for (const { deliveryId, done } of batch)
-      done(sent === undefined ? undefined : (sent.get(deliveryId) ?? null));
+      this.#call(() => done(sent === undefined ? undefined : (sent.get(deliveryId) ?? null)));
+  }
+
+  /** One delivery's error must not keep the others of its batch waiting, nor stop the next batch. */
+  #call(callback: () => void): void {
+    try {
+      callback();
+    } catch (error) {
+      this.#options.onProblem('pass on a converted payload', error);
+    }
   }
 }
 
