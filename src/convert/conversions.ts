@@ -64,7 +64,7 @@ export interface ConversionsOptions {
 }
 
 type Done = (result: ConversionResult) => void;
-/** undefined: the store does not answer. */
+/** undefined: the store does not answer, or not yet. */
 type Waiting<Item, Answer> = Item & { readonly done: (answer: Answer | null | undefined) => void };
 
 type Plan =
@@ -282,16 +282,13 @@ export class Conversions implements PayloadConverter {
   }
 
   async #keep(batch: readonly Waiting<StoredConversion, Buffer>[]): Promise<void> {
-    let stored: Map<string, Buffer> | undefined;
+    let stored: Map<string, Buffer | null> | undefined;
     try {
       stored = await this.#options.store.keep(batch.map(({ done: _, ...conversion }) => conversion));
     } catch (error) {
       this.#options.onProblem('store converted payloads', error);
     }
-    for (const each of batch)
-      this.#call(() =>
-        each.done(stored === undefined ? undefined : (stored.get(conversionName(each)) ?? null)),
-      );
+    for (const each of batch) this.#call(() => each.done(stored?.get(conversionName(each))));
   }
 
   async #findSent(batch: readonly Waiting<SentQuery, StoredConversion>[]): Promise<void> {
