@@ -51,7 +51,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 const CLOSED = new Set<string>([...STAGES, 'relay', 'archive', 'config']);
 
 /** Loads the file of the operator, whose name is a setting. */
-const LOADS_CONFIG_FILE = 'src/convert/thread-main.ts';
+const LOADS_CONFIG_FILE = 'src/convert/process-main.ts';
 
 const isTest = (file: string): boolean => /\.test\.ts$|\/testing\//.test(file);
 const isStage = (part: string): boolean => (STAGES as readonly string[]).includes(part);

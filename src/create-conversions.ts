@@ -1,4 +1,4 @@
-/** Composes the convert stage: the converters of `posthorn.config.ts` in their threads, and the cache of versions. */
+/** Composes the convert stage: the converters of `posthorn.config.ts` in processes of their own, and the cache of versions. */
 import type { AppMetrics } from './app-metrics.ts';
 import type { Config } from './config/index.ts';
 import { Conversions, loadConverters, type RunningConverters } from './convert/index.ts';
@@ -31,7 +31,7 @@ export async function createConversions(parts: ConversionParts): Promise<Convert
       ? null
       : await loadConverters(config.configFile, {
           clock,
-          threads: config.converterThreads,
+          processes: config.converterThreads,
           timeoutMs: config.converterTimeoutMs,
           memoryBytes: config.converterMemoryBytes,
           maxResultBytes: config.maxEventBytes,

@@ -130,6 +130,25 @@ describe('VER-2: conversions', () => {
     });
   });
 
+  it('an error of one delivery stops neither the others nor later conversions', async () => {
+    const { conversions, convert, sent } = create();
+    const throwing = (delivery: typeof FIRST) =>
+      conversions.convert(
+        { endpoint: anEndpoint('https://example.com/', { apiVersion: 'v1' }), event: EVENT, delivery },
+        () => {
+          throw new Error('not this one');
+        },
+      );
+    const retry = { ...FIRST, attempts: 1 };
+    throwing(FIRST);
+    expect(dataOf(await convert('v1'))).toBe('"run 1"');
+    sent.set(FIRST.id, { eventId: EVENT.id, version: 'v1', converter: '0d', data: Buffer.from('"before"') });
+    throwing(retry);
+    expect(dataOf(await convert('v1', EVENT, retry))).toBe('"before"');
+    expect(dataOf(await convert('v1', EVENT, retry))).toBe('"before"');
+    expect(dataOf(await convert('v2'))).toBe('"run 2"');
+  });
+
   it('forgets an event whose payload was expunged', async () => {
     const { conversions, convert, counts } = create();
     await convert('v1');

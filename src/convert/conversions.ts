@@ -5,7 +5,7 @@
  *   no such version, no chain of converters ───────────────────────────────────▶ ready, as published and flagged
  *   retry ─▶ sent before in that version? ── yes ──────────────────────────────▶ ready, with the same bytes
  *              │ no
- *   first try, replay ─▶ cached? ─▶ convert in a thread ─▶ store ─▶ cache ─────▶ ready, converted
+ *   first try, replay ─▶ cached? ─▶ convert in a process ─▶ store ─▶ cache ────▶ ready, converted
  *                                     │ failed               │ the payload is gone: gone
  *                                     ▼ failed, busy         ▼ the store does not answer: busy
  *
@@ -64,7 +64,7 @@ export interface ConversionsOptions {
 }
 
 type Done = (result: ConversionResult) => void;
-/** undefined: the store does not answer. */
+/** undefined: the store does not answer, or not yet. */
 type Waiting<Item, Answer> = Item & { readonly done: (answer: Answer | null | undefined) => void };
 
 type Plan =
@@ -100,7 +100,11 @@ export interface ConversionTrial {
   readonly data: Buffer;
 }
 
-const BUSY = 'Too many conversions wait. Try again.';
+/** Why a trial was not converted. */
+export const describeBusy = ({ restsForMs }: { readonly restsForMs?: number }): string =>
+  restsForMs === undefined
+    ? 'Too many conversions wait. Try again.'
+    : `The converter hung or crashed several times in a row. Posthorn runs it again in ${Math.ceil(restsForMs / 1000)} s.`;
 
 const BATCH_ITEMS = 100;
 const BATCH_BYTES = 4 * 1024 * 1024;
@@ -180,8 +184,10 @@ export class Conversions implements PayloadConverter {
       data: event.data,
     });
     if (answer.kind === 'no_converter') return flagged('no_converter');
-    if (answer.kind !== 'converted')
-      return { version: to, data: null, note: null, error: answer.kind === 'failed' ? answer.message : BUSY };
+    if (answer.kind !== 'converted') {
+      const error = answer.kind === 'failed' ? answer.message : describeBusy(answer);
+      return { version: to, data: null, note: null, error };
+    }
     const note = { status: 'converted', from, to, converter: this.#options.converters!.hash } as const;
     return { version: to, data: answer.data, note, error: null };
   }
@@ -246,7 +252,7 @@ export class Conversions implements PayloadConverter {
     this.#run(task, path, key, (answer) => {
       const finishers = this.#waiting.get(name) ?? [];
       this.#waiting.delete(name);
-      for (const each of finishers) each(answer);
+      for (const each of finishers) this.#call(() => each(answer));
     });
   }
 
@@ -276,14 +282,13 @@ export class Conversions implements PayloadConverter {
   }
 
   async #keep(batch: readonly Waiting<StoredConversion, Buffer>[]): Promise<void> {
-    let stored: Map<string, Buffer> | undefined;
+    let stored: Map<string, Buffer | null> | undefined;
     try {
       stored = await this.#options.store.keep(batch.map(({ done: _, ...conversion }) => conversion));
     } catch (error) {
       this.#options.onProblem('store converted payloads', error);
     }
-    for (const each of batch)
-      each.done(stored === undefined ? undefined : (stored.get(conversionName(each)) ?? null));
+    for (const each of batch) this.#call(() => each.done(stored?.get(conversionName(each))));
   }
 
   async #findSent(batch: readonly Waiting<SentQuery, StoredConversion>[]): Promise<void> {
@@ -294,7 +299,16 @@ export class Conversions implements PayloadConverter {
       this.#options.onProblem('read converted payloads', error);
     }
     for (const { deliveryId, done } of batch)
-      done(sent === undefined ? undefined : (sent.get(deliveryId) ?? null));
+      this.#call(() => done(sent === undefined ? undefined : (sent.get(deliveryId) ?? null)));
+  }
+
+  /** One delivery's error must not keep the others of its batch waiting, nor stop the next batch. */
+  #call(callback: () => void): void {
+    try {
+      callback();
+    } catch (error) {
+      this.#options.onProblem('pass on a converted payload', error);
+    }
   }
 }
 

@@ -1,22 +1,23 @@
 /**
- * Runs converters in a few threads.
+ * Runs converters in a few processs.
  *
- *   convert ─▶ queued (tenants take turns) ─▶ running in a thread ─▶ converted | failed
- *      │ full: busy        ▲                        │ the thread was lost: it is replaced
- *      ▼                   └── once, in a fresh thread ── not this conversion's fault
+ *   convert ─▶ queued (tenants take turns) ─▶ running in a process ─▶ converted | failed
+ *      │ full: busy        ▲                        │ the process was lost: it is replaced
+ *      ▼                   └── once, in a fresh process ── not this conversion's fault
  *
- * A tenant uses at most all threads but one, so that a hanging converter never holds up all tenants. A converter that hung
- * or crashed several times in a row rests: its conversions fail at once for a while instead of taking a thread each.
+ * A tenant uses at most all processs but one, so that a hanging converter never holds up all tenants. A converter that hung
+ * or crashed several times in a row for a tenant rests for that tenant: its conversions are `busy` for a while instead of
+ * taking a process each. Another tenant's payloads may suit it, so they do not wait.
  */
 import type { Clock } from '../domain/clock.ts';
 import type { VersionStep } from '../domain/version-pins.ts';
+import { ConverterProcess, type ProcessAnswer, type ProcessOptions } from './converter-process.ts';
 import type { ConverterSet } from './converter-set.ts';
-import { ConverterThread, type ThreadAnswer, type ThreadOptions } from './converter-thread.ts';
 import { TenantTurns } from './tenant-turns.ts';
 
-export interface ConverterPoolOptions extends Omit<ThreadOptions, 'configUrl' | 'modules'> {
+export interface ConverterPoolOptions extends Omit<ProcessOptions, 'configUrl' | 'modules'> {
   readonly clock: Clock;
-  readonly threads: number;
+  readonly processes: number;
   readonly maxQueued?: number;
   readonly maxQueuedPerTenant?: number;
   readonly restMs?: number;
@@ -33,20 +34,20 @@ export interface PoolRequest {
 export type PoolAnswer =
   | { readonly kind: 'converted'; readonly data: Buffer }
   | { readonly kind: 'failed'; readonly message: string }
-  /** Not tried: too many wait, or the process stops. */
-  | { readonly kind: 'busy' };
+  /** Not tried: too many wait, or the process stops. `restsForMs`: the converter rests. */
+  | { readonly kind: 'busy'; readonly restsForMs?: number };
 
 interface Job {
   readonly tenant: string;
   readonly request: PoolRequest;
   readonly name: string;
   readonly done: (answer: PoolAnswer) => void;
-  /** True if it was lost with a thread that something else had spoiled. */
+  /** True if it was lost with a process that something else had spoiled. */
   isRetry: boolean;
 }
 
 interface Slot {
-  thread: ConverterThread | null;
+  process: ConverterProcess | null;
   job: Job | null;
   conversions: number;
   isOpening: boolean;
@@ -54,16 +55,18 @@ interface Slot {
 
 const MAX_QUEUED = 1_000;
 const MAX_QUEUED_PER_TENANT = 250;
-/** Losing a thread this often in a row makes a converter rest. */
+/** Losing a process this often in a row makes a converter rest. */
 const LOSSES_UNTIL_REST = 3;
 const REST_MS = 10_000;
+/** How many lost converters are counted, over all tenants. The oldest are forgotten. */
+const MAX_RESTS = 1_000;
 const REOPEN_AFTER_MS = 1_000;
 
 const LOSSES = {
-  timeout: (limits: ThreadOptions) => `did not return within ${limits.timeoutMs} ms`,
-  memory: (limits: ThreadOptions) =>
+  timeout: (limits: ProcessOptions) => `did not return within ${limits.timeoutMs} ms`,
+  memory: (limits: ProcessOptions) =>
     `used more than ${Math.round(limits.memoryBytes / 1024 / 1024)} MiB of memory`,
-  exited: () => 'ended its thread',
+  exited: () => 'ended its process',
 };
 
 export class ConverterPool {
@@ -71,21 +74,22 @@ export class ConverterPool {
   readonly #set: ConverterSet;
   readonly #queue: TenantTurns<Job>;
   readonly #slots: Slot[];
-  /** Wait for a fresh thread. The slot of each is opening one. */
+  /** Wait for a fresh process. The slot of each is opening one. */
   readonly #retries: Job[] = [];
+  /** By tenant and converter. */
   readonly #rests = new Map<string, { losses: number; until: number }>();
   #isClosed = false;
 
-  /** `thread` has loaded `set` and becomes the first of the pool. */
-  constructor(options: ConverterPoolOptions, set: ConverterSet, thread: ConverterThread) {
+  /** `process` has loaded `set` and becomes the first of the pool. */
+  constructor(options: ConverterPoolOptions, set: ConverterSet, process: ConverterProcess) {
     this.#options = options;
     this.#set = set;
     this.#queue = new TenantTurns({
       maxItems: options.maxQueued ?? MAX_QUEUED,
       maxItemsPerTenant: options.maxQueuedPerTenant ?? MAX_QUEUED_PER_TENANT,
     });
-    this.#slots = Array.from({ length: options.threads }, (_, index) => ({
-      thread: index === 0 ? thread : null,
+    this.#slots = Array.from({ length: options.processes }, (_, index) => ({
+      process: index === 0 ? process : null,
       job: null,
       conversions: 0,
       isOpening: false,
@@ -103,15 +107,15 @@ export class ConverterPool {
   /** Calls `done` exactly once, possibly before it returns. */
   convert(request: PoolRequest, done: (answer: PoolAnswer) => void): void {
     const name = `${request.type} ${request.path.map(({ from, to }) => `${from}→${to}`).join(', ')}`;
-    const rest = this.#rests.get(name);
-    if (rest !== undefined && rest.until > this.#options.clock.monotonic())
-      return done({ kind: 'failed', message: this.#describeRest(name) });
+    const restsUntil = this.#rests.get(restKey(request.tenant, name))?.until ?? 0;
+    const restsForMs = restsUntil - this.#options.clock.monotonic();
+    if (restsUntil > 0 && restsForMs > 0) return done({ kind: 'busy', restsForMs });
     const job = { tenant: request.tenant, request, name, done, isRetry: false };
     if (this.#isClosed || !this.#queue.add(job)) return done({ kind: 'busy' });
     this.#startJobs();
   }
 
-  /** Ends all threads. Waiting conversions are `busy`. */
+  /** Ends all processs. Waiting conversions are `busy`. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const waiting = [
@@ -121,20 +125,20 @@ export class ConverterPool {
     ];
     for (const slot of this.#slots) slot.job = null;
     for (const { done } of waiting) done({ kind: 'busy' });
-    await Promise.all(this.#slots.map(({ thread }) => thread?.close()));
+    await Promise.all(this.#slots.map(({ process }) => process?.close()));
   }
 
   #startJobs(): void {
     for (const slot of this.#slots) {
       if (slot.job !== null || slot.isOpening) continue;
-      if (slot.thread === null) {
-        // One thread is enough while it is idle most of the time.
-        if (this.#queue.size > 0) void this.#openThread(slot);
+      if (slot.process === null) {
+        // One process is enough while it is idle most of the time.
+        if (this.#queue.size + this.#retries.length > 0) void this.#openProcess(slot);
         continue;
       }
       const retry = slot.conversions === 0 ? this.#retries.shift() : undefined;
       const job = retry ?? this.#queue.take((tenant) => this.#mayRun(tenant));
-      if (job !== null) this.#run(slot, slot.thread, job);
+      if (job !== null) this.#run(slot, slot.process, job);
     }
   }
 
@@ -143,22 +147,22 @@ export class ConverterPool {
     return busy < Math.max(1, this.#slots.length - 1);
   }
 
-  #run(slot: Slot, thread: ConverterThread, job: Job): void {
+  #run(slot: Slot, process: ConverterProcess, job: Job): void {
     slot.job = job;
     slot.conversions += 1;
     const { type, path, data } = job.request;
-    thread.run({ type, keys: this.#set.keysOf(type, path), data }, (answer) => {
+    process.run({ type, keys: this.#set.keysOf(type, path), data }, (answer) => {
       if (slot.job !== job) return;
       slot.job = null;
-      if (thread.isWorn || thread.isClosed) this.#replaceThread(slot);
+      if (process.isWorn || process.isClosed) this.#replaceProcess(slot);
       this.#onAnswer(job, answer);
       this.#startJobs();
     });
   }
 
-  #onAnswer(job: Job, answer: ThreadAnswer): void {
+  #onAnswer(job: Job, answer: ProcessAnswer): void {
     if (answer.kind !== 'lost') {
-      this.#rests.delete(job.name);
+      this.#rests.delete(restKey(job.tenant, job.name));
       return job.done(
         answer.kind === 'failed'
           ? { kind: 'failed', message: `The converter of ${job.request.type} failed. ${answer.message}` }
@@ -171,50 +175,47 @@ export class ConverterPool {
       this.#retries.push(job);
       return;
     }
-    this.#countLoss(job.name);
+    this.#countLoss(restKey(job.tenant, job.name));
     const what = LOSSES[answer.why === 'closed' ? 'exited' : answer.why](this.#limits);
     const message = `The converter of ${job.name} ${what}.`;
     job.done({ kind: 'failed', message });
   }
 
-  #countLoss(name: string): void {
+  #countLoss(key: string): void {
     const { clock, restMs = REST_MS } = this.#options;
-    const losses = (this.#rests.get(name)?.losses ?? 0) + 1;
+    const losses = (this.#rests.get(key)?.losses ?? 0) + 1;
     // After its rest one conversion tries it, and makes it rest again if it is lost too.
     const until = losses >= LOSSES_UNTIL_REST ? clock.monotonic() + restMs : 0;
-    this.#rests.set(name, { losses, until });
+    this.#rests.delete(key);
+    this.#rests.set(key, { losses, until });
+    if (this.#rests.size > MAX_RESTS) this.#rests.delete(this.#rests.keys().next().value!);
   }
 
-  #describeRest(name: string): string {
-    const { restMs = REST_MS } = this.#options;
-    return `The converter of ${name} hung or crashed ${LOSSES_UNTIL_REST} times in a row. Posthorn does not run it for ${restMs / 1000} s.`;
-  }
-
-  get #limits(): ThreadOptions {
+  get #limits(): ProcessOptions {
     return { ...this.#options, configUrl: this.#set.url, modules: this.#set.modules };
   }
 
-  #replaceThread(slot: Slot): void {
-    const old = slot.thread;
-    slot.thread = null;
+  #replaceProcess(slot: Slot): void {
+    const old = slot.process;
+    slot.process = null;
     if (old !== null && !old.isClosed)
-      void old.close().catch((error) => this.#options.onProblem('end a converter thread', error));
-    void this.#openThread(slot);
+      void old.close().catch((error) => this.#options.onProblem('end a converter process', error));
+    void this.#openProcess(slot);
   }
 
-  async #openThread(slot: Slot): Promise<void> {
+  async #openProcess(slot: Slot): Promise<void> {
     if (slot.isOpening || this.#isClosed) return;
     slot.isOpening = true;
     const { clock, onProblem } = this.#options;
     try {
-      const { thread } = await ConverterThread.open(this.#limits);
-      if (this.#isClosed) return await thread.close();
-      slot.thread = thread;
+      const { process } = await ConverterProcess.open(this.#limits);
+      if (this.#isClosed) return await process.close();
+      slot.process = process;
       slot.conversions = 0;
       slot.isOpening = false;
       this.#startJobs();
     } catch (error) {
-      onProblem('start a converter thread', error);
+      onProblem('start a converter process', error);
       clock.after(REOPEN_AFTER_MS, () => {
         slot.isOpening = false;
         this.#startJobs();
@@ -222,3 +223,5 @@ export class ConverterPool {
     }
   }
 }
+
+const restKey = (tenant: string, name: string): string => `${tenant}\n${name}`;

@@ -1,8 +1,8 @@
 /** The converters of a configuration: which steps exist, and the hash that names this state of the code. */
 import { isEventType } from '../domain/event.ts';
 import { findPath, readStep, type VersionStep } from '../domain/version-pins.ts';
-import type { LoadedConverters } from './converter-thread.ts';
-import type { LoadedModule } from './thread-protocol.ts';
+import type { LoadedConverters } from './converter-process.ts';
+import type { LoadedModule } from './process-protocol.ts';
 
 interface DeclaredStep extends VersionStep {
   readonly key: string;

@@ -5,6 +5,7 @@ export {
   Conversions,
   type ConversionsOptions,
   type ConversionTrial,
+  describeBusy,
   type Preview,
 } from './conversions.ts';
 export type { ConverterPool, PoolAnswer, PoolRequest } from './converter-pool.ts';

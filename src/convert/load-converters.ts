@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { ConverterPool, type ConverterPoolOptions } from './converter-pool.ts';
+import { ConverterProcess, PROCESS_MAIN } from './converter-process.ts';
 import { ConverterSet } from './converter-set.ts';
-import { ConverterThread, THREAD_MAIN } from './converter-thread.ts';
 
 export interface RunningConverters {
   readonly set: ConverterSet;
@@ -17,7 +17,7 @@ export class ConfigFileError extends Error {
 
 const EXTENSIONS = new Set(['.ts', '.mts', '.cts', '.js', '.mjs', '.cjs']);
 
-/** Loads the configuration and starts the first thread. Throws a `ConfigFileError` that names what is wrong with it. */
+/** Loads the configuration and starts the first process. Throws a `ConfigFileError` that names what is wrong with it. */
 export async function loadConverters(
   file: string,
   options: ConverterPoolOptions,
@@ -27,15 +27,15 @@ export async function loadConverters(
   const refuse = (why: string): ConfigFileError => new ConfigFileError(`${absolute} cannot be used: ${why}.`);
   if (!EXTENSIONS.has(path.extname(absolute))) throw refuse('its name must end in .ts, .mts, .js or .mjs');
   if (!existsSync(absolute)) throw refuse('there is no such file');
-  if (!existsSync(THREAD_MAIN))
+  if (!existsSync(PROCESS_MAIN))
     throw refuse('the single-file executable has no converters; use the npm package or the container image');
   try {
-    const { thread, loaded } = await ConverterThread.open({ ...options, configUrl: url, modules: [] });
+    const { process, loaded } = await ConverterProcess.open({ ...options, configUrl: url, modules: [] });
     try {
       const set = new ConverterSet(url, loaded);
-      return { set, pool: new ConverterPool(options, set, thread) };
+      return { set, pool: new ConverterPool(options, set, process) };
     } catch (error) {
-      await thread.close();
+      await process.close();
       throw error;
     }
   } catch (error) {

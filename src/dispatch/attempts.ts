@@ -70,6 +70,9 @@ export interface AttemptsOptions extends Pick<BatchAttemptsOptions, 'composer' |
 /** A payload in the version that the endpoint pins. */
 interface ReadyPayload {
   readonly event: EventContent;
+  /** Of the endpoint when it was converted. */
+  readonly apiVersion: Endpoint['apiVersion'];
+  readonly kind: Endpoint['payload'];
   readonly headers: AttemptRequest['versionHeaders'];
 }
 
@@ -184,7 +187,7 @@ export class Attempts {
     });
   }
 
-  /** A careful lane records the start first, so that a converter that ends the process is found out like any other poison. */
+  /** A careful lane records the start first, so that a conversion that ends the worker is found out like any other poison. */
   #prepare(lane: Lane, item: LaneItem, event: EventContent): void {
     if (lane.isCareful)
       this.#recordStartIfNeeded(lane, item, (isLate) =>
@@ -201,13 +204,21 @@ export class Attempts {
   #convert(lane: Lane, item: LaneItem, event: EventContent, next: (payload: ReadyPayload) => void): void {
     const { converter } = this.#options;
     const { endpoint } = lane;
-    if (converter === null || !converter.concerns(endpoint)) return next({ event, headers: null });
+    const { apiVersion, payload: kind } = endpoint;
+    if (converter === null || !converter.concerns(endpoint))
+      return next({ event, headers: null, apiVersion, kind });
     converter.convert({ endpoint, event, delivery: item.delivery }, (result) => {
-      if (result.kind === 'ready') next(result);
-      else if (result.kind === 'busy') this.#putBack(lane, item, BUSY_BACK_OFF_MS);
+      if (result.kind === 'ready') next({ event: result.event, headers: result.headers, apiVersion, kind });
+      else if (result.kind === 'busy') this.#waitForConverter(lane, item, result.restsForMs);
       else if (result.kind === 'gone') this.#markDead(lane, item, 'expired');
       else this.#failConversion(lane, item, event, result.message);
     });
+  }
+
+  /** If a converter rests, deliveries that do not need it go on, unless order forbids it. */
+  #waitForConverter(lane: Lane, item: LaneItem, restsForMs = 0): void {
+    if (restsForMs === 0 || lane.fifo) this.#putBack(lane, item, Math.max(restsForMs, BUSY_BACK_OFF_MS));
+    else this.#putBackUntil(lane, item, this.#options.clock.now() + restsForMs);
   }
 
   /** A failed attempt without a request. It says nothing about the receiver. */
@@ -250,7 +261,10 @@ export class Attempts {
     const { ownership, clock, send } = this.#options;
     // The endpoint may have been paused, or its circuit opened, since the delivery was chosen.
     const isHeld = !lane.isActive || (!item.isProbe && !lane.breaker.allowsTraffic);
-    if (isHeld || !ownership.maySend(lane.shard)) return this.#putBack(lane, item);
+    const { endpoint } = lane;
+    // Its version may have changed, too. The next start converts to the new one.
+    const isOutdated = payload.apiVersion !== endpoint.apiVersion || payload.kind !== endpoint.payload;
+    if (isHeld || isOutdated || !ownership.maySend(lane.shard)) return this.#putBack(lane, item);
     const waitMs = lane.tryStart(clock.monotonic());
     if (waitMs > MAX_PACE_MS) return this.#putBack(lane, item);
     if (waitMs > 0) {
@@ -259,7 +273,7 @@ export class Attempts {
     }
     const { delivery } = item;
     const request: AttemptRequest = {
-      endpoint: lane.endpoint,
+      endpoint,
       event: payload.event,
       versionHeaders: payload.headers,
       deliveryId: delivery.id,

@@ -77,7 +77,13 @@ export class Payloads {
     } catch (error) {
       this.#options.onProblem('read payloads', error);
     }
-    for (const { id, done } of batch) done(events === undefined ? undefined : (events.get(id) ?? null));
+    for (const { id, done } of batch)
+      try {
+        done(events === undefined ? undefined : (events.get(id) ?? null));
+      } catch (error) {
+        // One delivery's error must not keep the others of its batch waiting, nor stop the next batch.
+        this.#options.onProblem('pass on a payload', error);
+      }
   }
 
   #cacheEvent(event: EventContent): void {

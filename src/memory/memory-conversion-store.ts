@@ -5,10 +5,13 @@ import type { MemoryStore } from './memory-store.ts';
 export function createMemoryConversionStore(store: MemoryStore): ConversionStore {
   return {
     async keep(conversions) {
-      const kept = new Map<string, Buffer>();
+      const kept = new Map<string, Buffer | null>();
       for (const conversion of conversions) {
-        if (!store.events.has(conversion.eventId)) continue;
         const name = conversionName(conversion);
+        if (!store.events.has(conversion.eventId)) {
+          kept.set(name, null);
+          continue;
+        }
         const earlier = store.conversions.get(name);
         if (earlier === undefined) store.conversions.set(name, conversion);
         kept.set(name, (earlier ?? conversion).data);

@@ -29,9 +29,9 @@ export interface SentQuery {
 export interface ConversionStore {
   /**
    * Stores results and returns what is stored, by `conversionName`: of two processes that convert the same event, the first
-   * one wins. An event whose payload was deleted is missing.
+   * one wins. Null: the payload of the event was deleted. Missing: somebody holds a lock on the event; try again later.
    */
-  keep(conversions: readonly StoredConversion[]): Promise<Map<string, Buffer>>;
+  keep(conversions: readonly StoredConversion[]): Promise<Map<string, Buffer | null>>;
 
   /** Returns what the latest of these attempts that was converted was sent with. Deliveries without one are missing. */
   findSent(queries: readonly SentQuery[]): Promise<Map<Uuid, StoredConversion>>;

@@ -52,8 +52,8 @@ export type ConversionResult =
     }
   /** The converter failed: the attempt fails with `conversion_failed`. */
   | { readonly kind: 'failed'; readonly message: string }
-  /** Not now: too many conversions wait, or the store does not answer. */
-  | { readonly kind: 'busy' }
+  /** Not now: too many conversions wait, or the store does not answer. `restsForMs`: only this delivery has to wait so long. */
+  | { readonly kind: 'busy'; readonly restsForMs?: number }
   /** The payload was deleted meanwhile. */
   | { readonly kind: 'gone' };
 

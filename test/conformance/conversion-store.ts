@@ -35,9 +35,12 @@ export function describeConversionStore(name: string, createFixture: CreateStore
       ...key,
       data: Buffer.from(text),
     });
-    const keep = async (...conversions: StoredConversion[]): Promise<(string | undefined)[]> => {
+    const keep = async (...conversions: StoredConversion[]): Promise<(string | null | undefined)[]> => {
       const stored = await store.conversions.keep(conversions);
-      return conversions.map((each) => stored.get(conversionName(each))?.toString());
+      return conversions.map((each) => {
+        const data = stored.get(conversionName(each));
+        return data === null ? null : data?.toString();
+      });
     };
     /** Records a failed attempt that was sent with this conversion. */
     const fail = (deliveryId: Uuid, attemptsBefore: number, sent: StoredConversion | null) => {
@@ -83,10 +86,7 @@ export function describeConversionStore(name: string, createFixture: CreateStore
       const eventId = eventIdOfDelivery(await accept(store, endpointId));
       await keep(conversionOf(eventId, '1'));
       await store.expunge(eventId);
-      expect(await keep(conversionOf(eventId, '2'), conversionOf(newEventId(), '3'))).toEqual([
-        undefined,
-        undefined,
-      ]);
+      expect(await keep(conversionOf(eventId, '2'), conversionOf(newEventId(), '3'))).toEqual([null, null]);
     });
 
     it('VER-2: finds what the latest attempt since the last replay was sent with', async () => {

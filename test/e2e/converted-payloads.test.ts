@@ -1,7 +1,8 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { firstIdAt, newEventId } from '../../src/domain/ids.ts';
+import { conversionName } from '../../src/ports/conversion-store.ts';
 import { openDatabase } from '../../src/postgres/database.ts';
-import { deleteOrphanedConversions } from '../../src/postgres/queries/conversions.ts';
+import { deleteOrphanedConversions, keepConversions } from '../../src/postgres/queries/conversions.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import {
@@ -41,6 +42,76 @@ test('VER-2, LIF-1: converted payloads go when their event is gone, and no soone
     'select distinct event_id as id from posthorn.converted_payloads order by 1',
   );
   expect(left.map(({ id }) => id)).toEqual([kept, young]);
+});
+
+test('VER-2: a locked event delays neither the conversions of other events nor the connection', async () => {
+  const database = await createTestDatabase();
+  const opened = openDatabase({
+    connectionString: database.url,
+    apiConnections: 1,
+    dispatchConnections: 1,
+    onIdleError: () => {},
+  });
+  onTestFinished(async () => {
+    await opened.close();
+    await database.drop();
+  });
+  const [locked, free, gone] = [newEventId(Date.now()), newEventId(Date.now()), newEventId(Date.now())];
+  await database.query("insert into posthorn.tenants (id) values ('acme')");
+  for (const id of [locked, free])
+    await database.query(
+      "insert into posthorn.events (id, tenant, type, data, deliveries) values ($1, 'acme', 'a.b', '1', 0)",
+      [id],
+    );
+  const keep = async () => {
+    const data = Buffer.from('2');
+    const conversions = [locked, free, gone].map((eventId) => ({
+      eventId,
+      version: 'v1',
+      converter: 'ab',
+      data,
+    }));
+    const stored = await keepConversions(opened.pool('dispatch'), conversions);
+    return conversions.map(
+      (each) => stored.get(conversionName(each))?.toString() ?? stored.has(conversionName(each)),
+    );
+  };
+  const client = await opened.pool('upkeep').connect();
+  await client.query('begin');
+  await client.query('select from posthorn.events where id = $1 for update', [locked]);
+  // Neither stored nor known to be gone; stored; known to be gone.
+  expect(await keep()).toEqual([false, '2', true]);
+  await client.query('rollback');
+  client.release();
+  expect(await keep()).toEqual(['2', '2', true]);
+});
+
+test('VER-2, LIF-3: an expunge by a node of the previous release deletes what is derived from the payload, too', async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const [gone, kept] = [newEventId(Date.now()), newEventId(Date.now())];
+  await database.query("insert into posthorn.tenants (id) values ('acme')");
+  for (const id of [gone, kept]) {
+    await database.query(
+      `insert into posthorn.events (id, tenant, type, data, deliveries, options)
+       values ($1, 'acme', 'a.b', '1', 0, '{"schema_version":"v2","schema_errors":[{"path":"data.name","message":"x"}]}')`,
+      [id],
+    );
+    await database.query("insert into posthorn.converted_payloads values ($1, 'v1', 'ab', '1')", [id]);
+    await database.query(
+      `insert into posthorn.schema_failures (id, tenant, event_type, event_id, path, message)
+       values (gen_random_uuid(), 'acme', 'a.b', $1, 'data.name', 'x')`,
+      [id],
+    );
+  }
+  // What it knows of.
+  await database.query('update posthorn.events set data = null where id = $1', [gone]);
+  await database.query('select posthorn.expunge_copies(array[$1::uuid])', [gone]);
+  for (const table of ['converted_payloads', 'schema_failures'])
+    expect(await database.query(`select event_id from posthorn.${table}`)).toEqual([{ event_id: kept }]);
+  const events = await database.query('select id, options from posthorn.events order by data nulls first');
+  expect(events).toMatchObject([{ id: gone }, { id: kept, options: { schema_errors: [{ message: 'x' }] } }]);
+  expect(events[0]!.options).toEqual({ schema_version: 'v2' });
 });
 
 test('VER-2, OBS-4: the operator and the tenants that pin a version hear once that it has passed its sunset', async () => {

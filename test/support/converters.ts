@@ -21,7 +21,7 @@ export async function openConverters(
 ): Promise<RunningConverters> {
   const running = await loadConverters(file, {
     clock: systemClock,
-    threads: 2,
+    processes: 2,
     timeoutMs: 1_000,
     memoryBytes: 64 * 1024 * 1024,
     maxResultBytes: 256 * 1024,

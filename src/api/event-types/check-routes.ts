@@ -1,7 +1,7 @@
 import type { FastifyPluginAsync } from 'fastify';
 import type { Static } from 'typebox';
 import { compileStored } from '../../catalogue/read-schema.ts';
-import type { Conversions } from '../../convert/index.ts';
+import { type Conversions, describeBusy } from '../../convert/index.ts';
 import { idPrefixes, publicId, timeOfId, type Uuid } from '../../domain/ids.ts';
 import { invalidField } from '../../domain/problem.ts';
 import { visibleTenant } from '../../manage/caller.ts';
@@ -128,7 +128,7 @@ async function tryConversion(
     case 'failed':
       return { converted: null, conversion_error: answer.message };
     case 'busy':
-      return { converted: null, conversion_error: 'Too many conversions wait. Try again.' };
+      return { converted: null, conversion_error: describeBusy(answer) };
     case 'no_converter':
       return {
         converted: null,

@@ -19,7 +19,7 @@ export const converters = {
     default: 64 * MIB,
     min: 16 * MIB,
     max: 4 * GIB,
-    about: 'Memory limit of one converter thread.',
+    about: 'Memory limit of one converter process, beyond what Node itself takes.',
   }),
   converterThreads: integer({
     internal: true,
@@ -27,6 +27,6 @@ export const converters = {
     min: 1,
     max: 64,
     about:
-      'Threads that run converters, per process. One tenant uses at most all but one of them, so that its hanging converter does not hold up other tenants.',
+      'Processes that run converters, per server process. One tenant uses at most all but one of them, so that its hanging converter does not hold up other tenants.',
   }),
 };

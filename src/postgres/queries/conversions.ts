@@ -16,8 +16,8 @@ interface ConversionRow {
 }
 
 /**
- * The lock on the event waits for an expunge that is not committed yet, which leaves no row to insert for; an expunge that
- * starts later waits for this commit, and deletes what it inserted.
+ * An event that an expunge or retention has locked is skipped: waiting would take a connection from all other deliveries. An
+ * expunge that starts later waits for this commit, and deletes what it inserted.
  */
 const KEEP = {
   name: 'keep_conversions',
@@ -30,11 +30,16 @@ const KEEP = {
     live as materialized (
       select e.id from posthorn.events e
        where e.id = any (array(select event_id from incoming)) and e.data is not null
-       order by e.id for share
+       order by e.id for share skip locked
     )
     insert into posthorn.converted_payloads (event_id, version, converter, data)
     select i.event_id, i.version, i.converter, i.data from incoming i join live on live.id = i.event_id
         on conflict do nothing`,
+};
+
+const LIVE = {
+  name: 'live_events',
+  text: 'select id from posthorn.events where id = any ($1::uuid[]) and data is not null',
 };
 
 const FIND = {
@@ -55,11 +60,11 @@ const SENT_HEADERS = {
      order by a.delivery_id, a.number desc`,
 };
 
-/** Stores results that are not stored yet. Returns what is stored, by `conversionName`. */
+/** Stores results that are not stored yet. Returns what is stored, as `ConversionStore.keep` does. */
 export async function keepConversions(
   pool: Pool,
   conversions: readonly StoredConversion[],
-): Promise<Map<string, Buffer>> {
+): Promise<Map<string, Buffer | null>> {
   const starts: number[] = [];
   let start = 1;
   for (const { data } of conversions) {
@@ -77,7 +82,16 @@ export async function keepConversions(
   });
   // A statement of its own: it sees rows that another process committed while this one waited.
   const stored = await findConversions(pool, conversions);
-  return new Map(stored.map((conversion) => [conversionName(conversion), conversion.data]));
+  const kept = new Map<string, Buffer | null>(stored.map((each) => [conversionName(each), each.data]));
+  const missing = conversions.filter((each) => !kept.has(conversionName(each)));
+  if (missing.length === 0) return kept;
+  const { rows } = await pool.query<{ id: Uuid }>({
+    ...LIVE,
+    values: [missing.map(({ eventId }) => eventId)],
+  });
+  const live = new Set(rows.map(({ id }) => id));
+  for (const each of missing) if (!live.has(each.eventId)) kept.set(conversionName(each), null);
+  return kept;
 }
 
 export async function findConversions(

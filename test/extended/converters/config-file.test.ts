@@ -34,11 +34,11 @@ describe('VER-2: posthorn.config.ts', () => {
 
   it('keeps the code of its start when files change, and the hash names the code', async () => {
     const file = writeConfig({ 'posthorn.config.ts': ORDER, 'names.ts': NAMES });
-    const running = await openConverters(file, { threads: 1, timeoutMs: 300 });
+    const running = await openConverters(file, { processes: 1, timeoutMs: 300 });
     writeFileSync(path.join(path.dirname(file), 'names.ts'), NAMES.replace('" "', '", "'));
     const steps = '2026-04-01→2025-10-01';
     const data = { first: 'Ann', last: 'Lee' };
-    // The pool replaces the thread, and the new one loads the configuration again.
+    // The pool replaces the process, and the new one loads the configuration again.
     expect(textOf(await convert(running, 'order.created', 'v2→v1', data))).toMatch('300 ms');
     expect(textOf(await convert(running, 'order.created', steps, data))).toBe('{"name":"Ann Lee"}');
     const restarted = await openConverters(file);
@@ -62,7 +62,7 @@ describe('VER-2: posthorn.config.ts', () => {
     ['export default {', /SyntaxError/],
     ["import './missing.ts'; export default {};", /missing/],
     ["throw new Error('no database');", /no database/],
-    ['process.exit(0);', /ended the thread/],
+    ['process.exit(0);', /ended its process/],
     ['export default 7;', /default export/],
     ['export default { converters: [] };', /converters must be an object/],
     ["export default { converters: { 'order created': { '2→1': () => 1 } } };", /not an event type/],

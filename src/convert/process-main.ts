@@ -1,20 +1,20 @@
 /**
- * The code of a converter thread: loads `posthorn.config.ts`, then runs one conversion after the other. It keeps its own
+ * The code of a converter process: loads `posthorn.config.ts`, then runs one conversion after the other. It keeps its own
  * references to what it needs, because converters may change any global object.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import { getHeapStatistics } from 'node:v8';
-import { workerData } from 'node:worker_threads';
+import { Worker } from 'node:worker_threads';
 import type { Converter } from './config-file.ts';
 import type {
   ConversionOrder,
   DeclaredConverter,
   LoadedModule,
-  ThreadMessage,
-  ThreadSetup,
-} from './thread-protocol.ts';
+  ProcessMessage,
+  ProcessSetup,
+} from './process-protocol.ts';
 
 /** Not in TypeScript's library yet. */
 type Reviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown;
@@ -24,19 +24,15 @@ interface JsonWithSources {
   rawJSON(text: string): unknown;
 }
 
-const setup = workerData as ThreadSetup;
-const port = setup.port!;
-setup.port = null;
-const { running, configUrl, maxResultBytes } = setup;
+const send = process.send!.bind(process);
 const { parse, stringify, rawJSON } = JSON as unknown as JsonWithSources;
-const { store } = Atomics;
 const { isFinite: isFiniteNumber } = Number;
 const { isView } = ArrayBuffer;
 const decoder = new TextDecoder();
 const encoder = new TextEncoder();
 const decode = decoder.decode.bind(decoder);
 const encode = encoder.encode.bind(encoder);
-const post = (message: ThreadMessage): void => port.postMessage(message);
+const post = (message: ProcessMessage): void => void send(message);
 const converters = new Map<string, Converter>();
 const findConverter = converters.get.bind(converters);
 
@@ -44,6 +40,10 @@ const findConverter = converters.get.bind(converters);
 const LONG_NUMBER = /(?:\d\.?){16}|\d[eE]\+?\d{3}/;
 const isLong = LONG_NUMBER.test.bind(LONG_NUMBER);
 const MAX_MESSAGE_LENGTH = 300;
+const { store, notify } = Atomics;
+/** [1 while a conversion runs, always 0]. */
+const isRunning = new Int32Array(new SharedArrayBuffer(8));
+let maxResultBytes = 0;
 
 // --- loading ------------------------------------------------------------------------------------------------
 
@@ -76,12 +76,14 @@ function hashOf(modules: readonly LoadedModule[]): string {
   return createHash('sha256').update(digests.join()).digest('hex').slice(0, 32);
 }
 
-async function load(): Promise<void> {
+async function load(setup: ProcessSetup): Promise<void> {
+  maxResultBytes = setup.maxResultBytes;
   const loaded = recordModules(setup.modules);
   try {
-    const namespace = (await import(configUrl)) as Record<string, unknown>;
+    const namespace = (await import(setup.configUrl)) as Record<string, unknown>;
     const declared = declare(readConverters(namespace));
     const modules = setup.modules.length === 0 ? loaded : setup.modules;
+    watch(setup.maxGrowthBytes);
     post({ kind: 'loaded', declared, modules, hash: hashOf(modules) });
   } catch (error) {
     post({ kind: 'refused', message: describeError(error) });
@@ -114,9 +116,11 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 // --- converting ---------------------------------------------------------------------------------------------
 
 function run({ id, type, keys, data }: ConversionOrder): void {
-  store(running, 0, id);
+  post({ kind: 'begun', id });
+  store(isRunning, 0, 1);
+  notify(isRunning, 0);
   let step = '';
-  let message: ThreadMessage;
+  let message: ProcessMessage;
   try {
     let value = parseData(decode(data));
     for (const key of keys) {
@@ -132,7 +136,7 @@ function run({ id, type, keys, data }: ConversionOrder): void {
   } catch (error) {
     message = { kind: 'failed', id, message: `${step}: ${describeError(error)}`, usedBytes: usedBytes() };
   }
-  store(running, 0, 0);
+  store(isRunning, 0, 0);
   post(message);
 }
 
@@ -189,12 +193,42 @@ function usedBytes(): number {
   return used_heap_size + external_memory;
 }
 
+// --- limits -------------------------------------------------------------------------------------------------
+
+/**
+ * Kills the process when it takes too much memory, or when the server has ended while a converter hangs. A thread does it,
+ * because a converter may hold the main thread. V8's limit does not cover buffers.
+ */
+const WATCHDOG = `
+  const { workerData: { isRunning, maxBytes, parent } } = require('node:worker_threads');
+  for (;;) {
+    // Idle: only the server's end matters.
+    if (Atomics.wait(isRunning, 0, 0, 1000) === 'not-equal') Atomics.wait(isRunning, 1, 0, 20);
+    if (process.memoryUsage.rss() > maxBytes || process.ppid !== parent) process.kill(process.pid, 'SIGKILL');
+  }
+`;
+
+function watch(maxGrowthBytes: number): void {
+  const maxBytes = process.memoryUsage.rss() + maxGrowthBytes;
+  new Worker(WATCHDOG, { eval: true, workerData: { isRunning, maxBytes, parent: process.ppid } }).unref();
+}
+
 // A property added here would appear in the results of all converters.
 Object.preventExtensions(Object.prototype);
-// The thread shares the process id: a signal would end the whole process.
-process.kill = () => {
-  throw new Error('process.kill is not available to converters');
-};
+// A signal could end the server, and an abort would look like a lack of memory.
+for (const name of ['kill', 'abort'] as const)
+  process[name] = () => {
+    throw new Error(`process.${name} is not available to converters`);
+  };
+// Only this module answers.
+Reflect.deleteProperty(process, 'send');
+process.disconnect = () => {};
+const { exit } = process;
+process.on('disconnect', () => exit(0));
+// Ctrl+C reaches all processes of the terminal. The server decides when its converters end.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
 process.on('uncaughtException', () => post({ kind: 'spoiled' }));
-port.on('message', run);
-await load();
+process.once('message', (setup) => {
+  process.on('message', (order) => run(order as ConversionOrder));
+  void load(setup as ProcessSetup);
+});

@@ -1,21 +1,19 @@
-/** What the process and a converter thread tell each other. Types only: the thread loads nothing of Posthorn. */
-import type { MessagePort } from 'node:worker_threads';
+/** What the server and a converter process tell each other. Types only: the converter process loads nothing of Posthorn. */
 
-/** A module as it was when the configuration was first loaded. Threads that start later get the same text. */
+/** A module as it was when the configuration was first loaded. Processes that start later get the same text. */
 export interface LoadedModule {
   readonly url: string;
   readonly format: string;
   readonly source: string;
 }
 
-export interface ThreadSetup {
-  /** Null once the thread has taken it: converters must not find it. */
-  port: MessagePort | null;
-  /** The number of the conversion that runs now. 0: none. */
-  readonly running: Int32Array;
+/** The first message to a converter process. All others are a `ConversionOrder`. */
+export interface ProcessSetup {
   readonly configUrl: string;
   readonly modules: readonly LoadedModule[];
   readonly maxResultBytes: number;
+  /** The process ends itself if its memory grows by more than this after the configuration is loaded. */
+  readonly maxGrowthBytes: number;
 }
 
 export interface DeclaredConverter {
@@ -32,7 +30,7 @@ export interface ConversionOrder {
   readonly data: Uint8Array;
 }
 
-export type ThreadMessage =
+export type ProcessMessage =
   | {
       readonly kind: 'loaded';
       readonly declared: readonly DeclaredConverter[];
@@ -42,6 +40,7 @@ export type ThreadMessage =
     }
   /** The file cannot be loaded or has no converters. */
   | { readonly kind: 'refused'; readonly message: string }
+  | { readonly kind: 'begun'; readonly id: number }
   | {
       readonly kind: 'converted';
       readonly id: number;
@@ -49,5 +48,5 @@ export type ThreadMessage =
       readonly usedBytes: number;
     }
   | { readonly kind: 'failed'; readonly id: number; readonly message: string; readonly usedBytes: number }
-  /** A timer or promise of an earlier conversion threw. The thread is no longer trusted. */
+  /** A timer or promise of an earlier conversion threw. The process is no longer trusted. */
   | { readonly kind: 'spoiled' };
