@@ -41,7 +41,7 @@ export function schemaCheckRoutes(
           operationId: 'listSchemaFailures',
           summary: 'List recent payloads that did not match the catalogue, newest first',
           description:
-            'A sample: each process records up to 100 per second, and they are kept for 7 days. It also lists types that the catalogue does not have.',
+            'A sample: each process records up to 5 of a tenant and type in 5 seconds. They are kept for 7 days, up to 1,000 of a tenant and type. It also lists types that the catalogue does not have.',
           tags,
           params: EventTypeName,
           querystring: SchemaFailureList,
