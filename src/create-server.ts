@@ -97,7 +97,7 @@ function apiDependencies(options: ServerOptions): ApiDependencies {
     endpoints: store.endpoints,
     manage: composeControlPlane(options, authenticator),
     conversions: options.convertStage.converter,
-    versions: store.catalogue,
+    catalogue: store.catalogue,
     access: {
       authenticator,
       isTrustedProxy,

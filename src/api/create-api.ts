@@ -121,8 +121,8 @@ function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
     await v1.register(tenantRoutes(manage, pool));
     await v1.register(eventTypeRoutes(manage.eventTypes, pool));
     await v1.register(eventTypeVersionRoutes(manage.eventTypeVersions, pool));
-    await v1.register(pinRoutes(pool, endpoints, dependencies.versions));
-    await v1.register(schemaCheckRoutes(pool, limits, dependencies.conversions));
+    await v1.register(pinRoutes(pool, endpoints, dependencies.catalogue));
+    await v1.register(schemaCheckRoutes(pool, limits, dependencies.conversions, dependencies.catalogue));
     await v1.register(catalogueDocumentRoutes(pool));
     await v1.register(auditRoutes(pool));
     await v1.register(storageRoutes(dependencies.readStorage, () => clock.now()));

@@ -1,3 +1,4 @@
+import type { EventCatalogue } from '../catalogue/event-catalogue.ts';
 import type { Conversions } from '../convert/index.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { ProblemCode } from '../domain/problem.ts';
@@ -5,7 +6,6 @@ import type { Acceptor, ReadLimits } from '../ingest/index.ts';
 import type { ControlPlane } from '../manage/control-plane.ts';
 import type { StorageReport } from '../manage/storage.ts';
 import type { OutboxLag } from '../outbox/index.ts';
-import type { VersionDirectory } from '../ports/version-directory.ts';
 import type { Pool } from '../postgres/database.ts';
 import type { EndpointCache } from '../postgres/endpoint-cache.ts';
 import type { RelaySource } from '../postgres/queries/relay-sources.ts';
@@ -32,7 +32,7 @@ export interface ApiDependencies {
   readonly endpoints: EndpointCache;
   readonly manage: ControlPlane;
   readonly conversions: Pick<Conversions, 'preview' | 'tryConversion'>;
-  readonly versions: VersionDirectory;
+  readonly catalogue: Pick<EventCatalogue, 'versionsOf' | 'schemaOf'>;
 
   readonly access: AccessDependencies;
   readonly publishing: PublishingDependencies;

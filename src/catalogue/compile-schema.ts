@@ -5,7 +5,7 @@
 import { _, Ajv2020, type ErrorObject, type KeywordCxt } from 'ajv/dist/2020.js';
 import type { FieldError } from '../domain/problem.ts';
 import { formats } from './formats.ts';
-import { isObject, type Json, type JsonSchema } from './keywords.ts';
+import { IN_PLACE_LISTS, isObject, type Json, type JsonSchema } from './keywords.ts';
 import type { NormalizedSchema } from './normalize-schema.ts';
 import { compilePattern } from './patterns.ts';
 import { budget, OverBudgetError } from './step-budget.ts';
@@ -76,9 +76,15 @@ function newAjv(): Ajv2020 {
       const cost = isMeasured
         ? _`${schema} + (typeof ${data} == "string" ? ${data}.length / ${CHARACTERS_PER_STEP} : 0)`
         : _`${schema}`;
-      gen.code(_`${gen.scopeValue('obj', { ref: budget })}.take(${cost})`);
+      const steps = gen.scopeValue('obj', { ref: budget });
+      gen.code(_`${steps}.take(${cost})`);
+      const visits = keyVisitsOf(parentSchema as Json);
+      if (visits > 0) gen.code(_`${steps}.takeKeys(${data}, ${visits})`);
+      if (parentSchema.contains !== undefined)
+        gen.code(_`if (Array.isArray(${data})) ${steps}.take(${data}.length / ${ITEMS_PER_STEP})`);
     },
   });
+  replaceComparisons(ajv);
   // The built-in one compares every item with every other.
   ajv.removeKeyword('uniqueItems');
   ajv.addKeyword({
@@ -89,6 +95,47 @@ function newAjv(): Ajv2020 {
     error: { message: 'must NOT have duplicate items' },
   });
   return ajv;
+}
+
+/** The built-in ones visit the keys of the payload once for each object that they allow. */
+function replaceComparisons(ajv: Ajv2020): void {
+  const code =
+    (allowedBy: (schema: unknown) => readonly unknown[]) =>
+    (cxt: KeywordCxt): void => {
+      const isAmong = cxt.gen.scopeValue('func', { ref: matcherOf(allowedBy(cxt.schema)) });
+      cxt.pass(_`${isAmong}(${cxt.data})`);
+    };
+  ajv.removeKeyword('const').addKeyword({
+    keyword: 'const',
+    code: code((value) => [value]),
+    error: {
+      message: 'must be equal to constant',
+      params: ({ schemaCode }) => _`{allowedValue: ${schemaCode}}`,
+    },
+  });
+  ajv.removeKeyword('enum').addKeyword({
+    keyword: 'enum',
+    schemaType: 'array',
+    code: code((values) => values as readonly unknown[]),
+    error: {
+      message: 'must be equal to one of the allowed values',
+      params: ({ schemaCode }) => _`{allowedValues: ${schemaCode}}`,
+    },
+  });
+}
+
+const isCompound = (value: unknown): boolean => typeof value === 'object' && value !== null;
+
+/** Returns a function that tells whether a value is one of `allowed`. */
+function matcherOf(allowed: readonly unknown[]): (value: unknown) => boolean {
+  const simple = new Set(allowed.filter((value) => !isCompound(value)));
+  const compound = new Set(allowed.filter(isCompound).map(canonicalJson));
+  return (value) => {
+    if (!isCompound(value)) return simple.has(value);
+    if (compound.size === 0) return false;
+    budget.takeAll(value);
+    return compound.has(canonicalJson(value));
+  };
 }
 
 /** Adds to every part what its own keywords cost. */
@@ -113,26 +160,48 @@ function withStepsIn(keyword: string, value: unknown): unknown {
 }
 
 const BYTES_PER_STEP = 16;
+const ITEMS_PER_STEP = 8;
 
+/** What a part costs whatever the payload is. Booleans in lists count here: they have no step of their own. */
 function costOf(schema: Json): number {
-  const { required = [], properties = {}, enum: values, const: value, dependentRequired } = schema;
   const sizeOf = (data: unknown): number =>
     data === undefined ? 0 : Math.ceil(JSON.stringify(data).length / BYTES_PER_STEP);
+  const lengthOf = (keyword: string): number =>
+    Object.keys((schema[keyword] as object | undefined) ?? {}).length;
+  const counted = [
+    'required',
+    'properties',
+    'patternProperties',
+    'dependentSchemas',
+    'prefixItems',
+    ...IN_PLACE_LISTS,
+  ];
   return (
     1 +
-    (required as unknown[]).length +
-    Object.keys(properties as Json).length +
-    sizeOf(values) +
-    sizeOf(value) +
-    sizeOf(dependentRequired)
+    counted.reduce((sum, keyword) => sum + lengthOf(keyword), 0) +
+    ['enum', 'const', 'dependentRequired'].reduce((sum, keyword) => sum + sizeOf(schema[keyword]), 0)
   );
+}
+
+const VISITS_KEYS = [
+  'minProperties',
+  'maxProperties',
+  'additionalProperties',
+  'unevaluatedProperties',
+  'propertyNames',
+];
+
+/** How often a check of the part visits every key of an object. */
+function keyVisitsOf(schema: Json): number {
+  const patterns = Object.keys((schema.patternProperties as Json | undefined) ?? {}).length;
+  return patterns + VISITS_KEYS.filter((keyword) => schema[keyword] !== undefined).length;
 }
 
 function isUnique(items: readonly unknown[]): boolean {
   const seen = new Set<string>();
   for (const item of items) {
+    budget.takeAll(item);
     const text = canonicalJson(item);
-    budget.take(1 + text.length / BYTES_PER_STEP);
     if (seen.has(text)) return false;
     seen.add(text);
   }

@@ -92,7 +92,7 @@ export class EventCatalogue implements VersionDirectory {
   }
 
   /** The compiled schema of a version, or of the type itself. Null: it has no schema. Throws `StoreError`. */
-  async schemaOf(type: KnownType, version: CatalogueVersion | null): Promise<CompiledSchema | null> {
+  async schemaOf(type: CatalogueType, version: CatalogueVersion | null): Promise<CompiledSchema | null> {
     const key = `${type.name}\n${version?.version ?? ''}`;
     const { revision } = version ?? type;
     const cached = this.#compiled.get(key);

@@ -47,6 +47,7 @@ describe('VER-1: a hostile schema is refused', () => {
     ['nesting deeper than the stack', nested(20_000, (items) => ({ items }), true)],
     ['nesting above the limit', nested(70, (items) => ({ items }), true)],
     ['too many parts', { anyOf: many(501, () => ({ type: 'null' })) }],
+    ['too many parts that are false', { anyOf: many(600, () => false) }],
     ['too many bytes', { enum: many(20_000, (n) => n) }],
     ['an invalid pattern', { pattern: '(' }],
     ['a lookahead', { pattern: '^(?=.*a)(?=.*b).*$' }],
@@ -138,6 +139,69 @@ describe('VER-1: a schema or payload cannot keep the process busy', () => {
       'a payload deeper than the stack',
       { $ref: '#/$defs/l', $defs: { l: { items: { $ref: '#/$defs/l' } } } },
       nested(50_000, (n) => [n], 1),
+    ],
+    [
+      'counts of keys',
+      { allOf: many(450, () => ({ minProperties: 1, maxProperties: 1e9 })) },
+      fields(30_000, 1),
+    ],
+    [
+      'no further fields',
+      { allOf: many(450, () => ({ additionalProperties: true, propertyNames: true })) },
+      fields(30_000, 1),
+    ],
+    [
+      'fields with a pattern',
+      { allOf: many(200, () => ({ patternProperties: { '': true } })) },
+      fields(30_000, 1),
+    ],
+    ['an enum of objects', { enum: many(5_000, (n) => ({ n })) }, fields(30_000, 1)],
+    [
+      'an enum of objects that differ inside',
+      { enum: many(3_000, (n) => ({ a: { n } })) },
+      { a: fields(30_000, 1) },
+    ],
+    [
+      'constants that are objects',
+      { anyOf: many(450, (n) => ({ const: { a: { n } } })) },
+      { a: fields(30_000, 1) },
+    ],
+    ['an array in an enum', { enum: many(3_000, (n) => [[n]]) }, [fields(30_000, 1)]],
+    [
+      'one large unique item, many times',
+      { allOf: many(450, () => ({ uniqueItems: true })) },
+      [fields(30_000, 1)],
+    ],
+    ['alternatives that are false', { items: { anyOf: many(450, () => false) } }, many(60_000, () => 1)],
+    [
+      'nothing is contained',
+      { allOf: many(220, () => ({ minContains: 0, contains: false })) },
+      many(120_000, () => 1),
+    ],
+    [
+      'dependent schemas of many items',
+      { items: { dependentSchemas: Object.fromEntries(many(400, (n) => [`f${n}`, true])) } },
+      many(60_000, () => ({})),
+    ],
+    [
+      'evaluated fields that are merged many times',
+      {
+        items: {
+          unevaluatedProperties: false,
+          ...(nested(50, (inner) => ({ anyOf: [inner] }), {
+            properties: Object.fromEntries(many(400, (n) => [`f${n}`, true])),
+          }) as object),
+        },
+      },
+      many(400, () => fields(20, 1)),
+    ],
+    [
+      'evaluated fields with a pattern that are merged many times',
+      {
+        unevaluatedProperties: false,
+        ...(nested(60, (inner) => ({ anyOf: [inner] }), { patternProperties: { '': true } }) as object),
+      },
+      fields(20_000, 1),
     ],
     [
       'many parts',

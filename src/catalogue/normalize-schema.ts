@@ -76,13 +76,16 @@ class Normalizer {
   }
 
   #part(schema: unknown, path: string, depth: number): JsonSchema {
-    if (typeof schema === 'boolean') return schema;
-    if (!isObject(schema)) return this.#fail(path, 'must be a schema: an object or a boolean');
+    // True costs nothing: there may be any number of it.
+    if (schema === true) return true;
+    if (schema !== false && !isObject(schema))
+      return this.#fail(path, 'must be a schema: an object or a boolean');
     this.#parts += 1;
     if (this.#parts === MAX_PARTS + 1)
       this.#fail(this.#field, `must have at most ${MAX_PARTS} parts, counting the targets of references`);
     if (depth === MAX_SCHEMA_DEPTH + 1) this.#fail(path, `is nested deeper than ${MAX_SCHEMA_DEPTH} levels`);
     if (this.#parts > MAX_PARTS || depth > MAX_SCHEMA_DEPTH) return true;
+    if (schema === false) return false;
     this.#checkUnsupported(schema, path, depth);
     const reference = this.#reference(schema, path);
     // In draft-07 a reference replaces everything beside it.

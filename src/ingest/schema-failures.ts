@@ -1,6 +1,6 @@
 /**
  * Records payloads that did not match their schema, for people to read. It is a sample: a process records a bounded number
- * per second, and drops what it cannot write. Metrics count all of them, and each stored event is flagged.
+ * in each window of time, also of each tenant and of each of its event types, and drops the others and what it cannot write. Metrics count all of them, and each stored event is flagged.
  */
 import type { Clock } from '../domain/clock.ts';
 import type { NewEvent } from '../domain/event.ts';
@@ -20,13 +20,18 @@ export interface SchemaFailuresOptions {
 }
 
 const WRITE_AFTER_MS = 200;
-const PER_SECOND = 100;
+const WINDOW_MS = 5_000;
+const PER_WINDOW = 500;
+const PER_TENANT = 25;
+const PER_TENANT_AND_TYPE = 5;
 
 export class SchemaFailures {
   readonly #options: SchemaFailuresOptions;
   #waiting: SchemaFailure[] = [];
-  #second = 0;
+  #window = 0;
   #recorded = 0;
+  /** What this window has of each tenant, and of each tenant and type. */
+  readonly #counts = new Map<string, number>();
   #isScheduled = false;
 
   constructor(options: SchemaFailuresOptions) {
@@ -46,13 +51,7 @@ export class SchemaFailures {
 
   #record({ tenant, type, schemaVersion }: NewEvent, error: FieldError, eventId: Uuid | null): void {
     const { clock } = this.#options;
-    const second = Math.floor(clock.monotonic() / 1000);
-    if (second !== this.#second) {
-      this.#second = second;
-      this.#recorded = 0;
-    }
-    if (this.#recorded >= PER_SECOND) return;
-    this.#recorded += 1;
+    if (!this.#hasRoom(tenant, type)) return;
     this.#waiting.push({
       id: newId(clock.now()),
       tenant,
@@ -64,6 +63,22 @@ export class SchemaFailures {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
     clock.after(WRITE_AFTER_MS, () => void this.#write());
+  }
+
+  #hasRoom(tenant: string, type: string): boolean {
+    const window = Math.floor(this.#options.clock.monotonic() / WINDOW_MS);
+    if (window !== this.#window) {
+      this.#window = window;
+      this.#recorded = 0;
+      this.#counts.clear();
+    }
+    const ofType = `${tenant}\n${type}`;
+    const [perTenant, perType] = [this.#counts.get(tenant) ?? 0, this.#counts.get(ofType) ?? 0];
+    if (this.#recorded >= PER_WINDOW || perTenant >= PER_TENANT || perType >= PER_TENANT_AND_TYPE)
+      return false;
+    this.#recorded += 1;
+    this.#counts.set(tenant, perTenant + 1).set(ofType, perType + 1);
+    return true;
   }
 
   async #write(): Promise<void> {

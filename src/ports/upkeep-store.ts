@@ -39,6 +39,13 @@ export interface ExpiredDataCleaner {
   deleteOldSkipped(cutoffMs: number, max: number): Promise<number>;
   /** Deletes those of endpoints that have more than `keep`. The newest stay. */
   deleteSurplusSkipped(keep: number, max: number): Promise<number>;
+  /** Deletes records of invalid payloads with an id below `firstKept`. */
+  deleteOldSchemaFailures(firstKept: Uuid, max: number): Promise<number>;
+  /** Deletes those of tenants that have more than `keep`. The newest stay. */
+  deleteSurplusSchemaFailures(
+    keep: { readonly perTenant: number; readonly perTenantAndType: number },
+    max: number,
+  ): Promise<number>;
   /** Deletes converted payloads whose event has an id below `firstKept` and no payload any more. */
   deleteConversions(firstKept: Uuid, isStopped: () => boolean): Promise<void>;
   /** Deletes expired inboxes, and requests in inboxes that arrived before `requestsBefore`. */

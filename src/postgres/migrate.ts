@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { setTimeout } from 'node:timers/promises';
 import { readPackagedFolder } from '../config/index.ts';
 import { ADVISORY_LOCKS } from './advisory-locks.ts';
 import { type Client, inTransaction, type Pool } from './database.ts';
@@ -11,6 +12,14 @@ const OLDEST_SERVER = 150_000;
  * default.)
  */
 const NO_QUERY_TIMEOUT = { query_timeout: 2 ** 31 - 1 };
+
+/**
+ * A migration that waits for a table lock blocks all statements on that table that come after it. So it waits briefly, and
+ * is repeated after a pause in which the others go ahead.
+ */
+const LOCK_TIMEOUT = '1s';
+const LOCK_PAUSE_MS = 500;
+const MAX_LOCK_WAIT_MS = 60_000;
 
 export class SchemaError extends Error {
   override name = 'SchemaError';
@@ -62,9 +71,22 @@ export async function migrate(pool: Pool, migrations?: readonly Migration[]): Pr
   const wanted = migrations ?? (await readMigrations());
   const applied: string[] = [];
   for (;;) {
-    const name = await inTransaction(pool, (client) => applyNext(client, wanted));
+    const name = await repeatWhileLocked(() => inTransaction(pool, (client) => applyNext(client, wanted)));
     if (name === null) return applied;
     applied.push(name);
+  }
+}
+
+async function repeatWhileLocked<T>(work: () => Promise<T>): Promise<T> {
+  const startedAt = performance.now();
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      const isLocked = (error as { code?: unknown }).code === '55P03';
+      if (!isLocked || performance.now() - startedAt > MAX_LOCK_WAIT_MS) throw error;
+      await setTimeout(LOCK_PAUSE_MS);
+    }
   }
 }
 
@@ -83,6 +105,7 @@ async function applyNext(client: Client, wanted: readonly Migration[]): Promise<
   checkAppliedMigrations(applied, wanted);
   const next = wanted[applied.length];
   if (next === undefined) return null;
+  await client.query(`set local lock_timeout = '${LOCK_TIMEOUT}'`);
   try {
     await client.query({ text: next.sql, ...NO_QUERY_TIMEOUT });
   } catch (error) {

@@ -9,6 +9,7 @@ import { disableEndpoint } from './queries/endpoints.ts';
 import { deleteExpiredRequests } from './queries/idempotent-requests.ts';
 import { deleteOldInboxes } from './queries/inboxes.ts';
 import { redactOldAttempts } from './queries/redact-attempts.ts';
+import { deleteOldSchemaFailures, deleteSurplusSchemaFailures } from './queries/schema-failures.ts';
 import { sealPlainHeaders } from './queries/seal-plain-headers.ts';
 import { dropOldSkipped, dropSurplusSkipped } from './queries/skipped-deliveries.ts';
 import {
@@ -63,6 +64,9 @@ export function createPostgresUpkeepStore({
     deleteAuditEntries: (firstKept, max) => withStoreErrors(deleteAuditEntries(pool, firstKept, max)),
     deleteOldSkipped: (cutoffMs, max) => withStoreErrors(dropOldSkipped(pool, cutoffMs, max)),
     deleteSurplusSkipped: (keep, max) => withStoreErrors(dropSurplusSkipped(pool, keep, max)),
+    deleteOldSchemaFailures: (firstKept, max) =>
+      withStoreErrors(deleteOldSchemaFailures(pool, firstKept, max)),
+    deleteSurplusSchemaFailures: (keep, max) => withStoreErrors(deleteSurplusSchemaFailures(pool, keep, max)),
     deleteConversions: (firstKept, isStopped) =>
       withStoreErrors(deleteOrphanedConversions(pool, firstKept, isStopped)),
     deleteInboxes: (now, requestsBefore) => withStoreErrors(deleteOldInboxes(pool, now, requestsBefore)),

@@ -16,6 +16,8 @@ const KEEP_STATISTICS_HOURS: Readonly<Record<Exclude<Resolution, typeof HOUR>, n
 const KEEP_TASKS_DAYS = 90;
 /** An inbox that an endpoint delivers to does not expire, but the requests in it do. */
 const KEEP_INBOX_REQUESTS_MS = 7 * 24 * 3_600_000;
+const KEEP_SCHEMA_FAILURES_MS = 7 * 24 * 3_600_000;
+const KEEP_SCHEMA_FAILURES = { perTenant: 10_000, perTenantAndType: 1_000 };
 
 export interface DeleteExpiredOptions {
   readonly store: ExpiredDataCleaner;
@@ -50,6 +52,9 @@ export async function deleteExpired(
   const skippedCutoffMs = clock.now() - skippedRetentionMs;
   await deleteInChunks(() => store.deleteOldSkipped(skippedCutoffMs, CHUNK), isStopped);
   await deleteInChunks(() => store.deleteSurplusSkipped(skippedPerEndpoint, CHUNK), isStopped);
+  const firstFailure = firstIdAt(clock.now() - KEEP_SCHEMA_FAILURES_MS);
+  await deleteInChunks(() => store.deleteOldSchemaFailures(firstFailure, CHUNK), isStopped);
+  await deleteInChunks(() => store.deleteSurplusSchemaFailures(KEEP_SCHEMA_FAILURES, CHUNK), isStopped);
   const eventsCutoffMs = cutoffOf(days.events, clock.now());
   if (eventsCutoffMs !== null) await store.deleteConversions(firstIdAt(eventsCutoffMs), isStopped);
   await store.deleteInboxes(clock.now(), clock.now() - KEEP_INBOX_REQUESTS_MS);

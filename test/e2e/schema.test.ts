@@ -4,6 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Migration, migrate, readMigrations, SchemaError } from '../../src/postgres/migrate.ts';
 import { markOperatorEndpoints } from '../../src/postgres/queries/mark-operator-endpoints.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
 import { ADMIN_KEY, MAIN, startTestPosthorn, TEST_SETTINGS } from '../support/posthorn.ts';
 import { startProcess } from '../support/processes.ts';
 import { describeSchema } from '../support/schema.ts';
@@ -78,6 +79,31 @@ describe('migrations', () => {
     const slow: Migration = { version: 1, name: '0001_slow.sql', sql: 'select pg_sleep(0.5)', checksum: 'x' };
     const both = [1, 2].map(() => migrate(database.pool({ query_timeout: 300 }), [slow]));
     expect((await Promise.all(both)).flat()).toEqual([slow.name]);
+  });
+
+  test('that wait for a lock let other statements on the table go ahead, and are repeated', async () => {
+    const database = await emptyDatabase();
+    const [first, second]: Migration[] = [
+      'create table posthorn.busy (id int)',
+      'alter table posthorn.busy add column more int',
+    ].map((sql, n) => ({ version: n + 1, name: `000${n + 1}.sql`, sql, checksum: `${n}` }));
+    await migrate(database.pool(), [first!]);
+    const reader = await database.pool().connect();
+    await reader.query('begin; select from posthorn.busy');
+    const migrated = migrate(database.pool(), [first!, second!]);
+    const waiting = () =>
+      database.query("select from pg_locks where not granted and relation = 'posthorn.busy'::regclass");
+    await eventually('the migration waits', async () => (await waiting()).length > 0);
+    // It queues behind the migration, which gives way.
+    const other = database.pool();
+    await other.query("set statement_timeout = '5s'");
+    try {
+      await other.query('select from posthorn.busy');
+    } finally {
+      await reader.query('commit');
+      reader.release();
+    }
+    expect(await migrated).toEqual([second!.name]);
   });
 
   test('that fail are rolled back, earlier ones stay, and the next start continues', async () => {

@@ -1,7 +1,13 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Validator } from '@seriousme/openapi-schema-validator';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { firstIdAt } from '../../src/domain/ids.ts';
+import {
+  deleteOldSchemaFailures,
+  deleteSurplusSchemaFailures,
+} from '../../src/postgres/queries/schema-failures.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { temporaryDirectory } from '../support/postgres.ts';
@@ -180,6 +186,37 @@ describe('VER-1: payloads are checked when they are accepted', () => {
     const { key } = (await posthorn.api('POST', '/v1/keys', { scope: 'tenant', tenant: newTenant() })).body;
     const { body } = await posthorn.api('GET', `/v1/event-types/${type}/failures`, undefined, { key });
     expect(body.data).toEqual([]);
+  });
+
+  test('of the recorded failures of a tenant and type the newest are kept', async () => {
+    const tenants = [newTenant(), newTenant()];
+    for (const [n, tenant] of tenants.entries())
+      await database.query(
+        `insert into posthorn.schema_failures (id, tenant, event_type, path, message)
+         select ('00000000-0000-7000-800' || $1::text || '-' || lpad(n::text, 12, '0'))::uuid, $2, 'kept.t' || n % 3, 'data', 'is bad'
+           from generate_series(1, 30) n`,
+        [n, tenant],
+      );
+    const pool = new pg.Pool({ connectionString: database.url, max: 1 });
+    onTestFinished(() => pool.end());
+    const kept = async () =>
+      (
+        await database.query<{ n: number }>(
+          `select right(id::text, 2)::int as n from posthorn.schema_failures where tenant = any ($1) order by tenant, id`,
+          [tenants],
+        )
+      ).map(({ n }) => n);
+    const trim = (perTenant: number, perTenantAndType: number, max: number) =>
+      deleteSurplusSchemaFailures(pool, { perTenant, perTenantAndType }, max);
+    expect(await trim(1_000, 1_000, 100)).toBe(0);
+    expect(await trim(1_000, 2, 10)).toBe(10);
+    await trim(1_000, 2, 100);
+    expect(await kept()).toEqual([25, 26, 27, 28, 29, 30, 25, 26, 27, 28, 29, 30]);
+    await trim(4, 1_000, 100);
+    expect(await kept()).toEqual([27, 28, 29, 30, 27, 28, 29, 30]);
+    expect(await deleteOldSchemaFailures(pool, firstIdAt(1_000), 3)).toBe(3);
+    await deleteOldSchemaFailures(pool, firstIdAt(1_000), 100);
+    expect(await kept()).toEqual([]);
   });
 
   test('the mode of a tenant holds for types without their own, and for types that the catalogue does not have', async () => {

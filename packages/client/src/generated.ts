@@ -1965,7 +1965,7 @@ export class EventTypes extends Resource {
     return this.pages('GET', `/v1/event-types/${encodeURIComponent(name)}/pins`, { query }, options);
   }
 
-  /** List recent payloads that did not match the catalogue, newest first. A sample: each process records up to 100 per second, and they are kept for 7 days. It also lists types that the catalogue does not have. */
+  /** List recent payloads that did not match the catalogue, newest first. A sample: each process records up to 5 of a tenant and type in 5 seconds. They are kept for 7 days, up to 1,000 of a tenant and type. It also lists types that the catalogue does not have. */
   listSchemaFailures(name: string, query: { tenant?: string; limit?: number; cursor?: string } = {}, options?: RequestOptions): PageRequest<SchemaFailure> {
     return this.pages('GET', `/v1/event-types/${encodeURIComponent(name)}/failures`, { query }, options);
   }

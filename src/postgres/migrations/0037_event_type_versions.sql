@@ -35,3 +35,5 @@ create table posthorn.schema_failures (
 );
 create index schema_failures_event_type on posthorn.schema_failures (event_type, id);
 create index schema_failures_tenant on posthorn.schema_failures (tenant, id);
+create index schema_failures_tenant_event_type on posthorn.schema_failures (tenant, event_type, id);
+create index schema_failures_event on posthorn.schema_failures (event_id) where event_id is not null;

@@ -78,19 +78,21 @@ export async function putEventTypeVersion(
   return rows[0]!;
 }
 
+const TYPE_COLUMNS = 'name, validation, updated_at::text as revision';
+const VERSION_COLUMNS = `event_type, version, status, extract(epoch from created_at)::float8 * 1000 as "createdAt",
+  extract(epoch from deprecated_at)::float8 * 1000 as "deprecatedAt",
+  extract(epoch from sunset_at)::float8 * 1000 as "sunsetAt", updated_at::text as revision`;
+
 /** Reads all types and versions without their schemas. */
 export async function loadCatalogue(pool: Pool): Promise<CatalogueContents> {
   const [types, versions, tenants] = await Promise.all([
     pool.query<Omit<CatalogueType, 'versions'>>({
       name: 'load_event_types',
-      text: 'select name, validation, updated_at::text as revision from posthorn.event_types',
+      text: `select ${TYPE_COLUMNS} from posthorn.event_types`,
     }),
     pool.query<CatalogueVersion & { readonly event_type: string }>({
       name: 'load_event_type_versions',
-      text: `select event_type, version, status, extract(epoch from created_at)::float8 * 1000 as "createdAt",
-                    extract(epoch from deprecated_at)::float8 * 1000 as "deprecatedAt",
-                    extract(epoch from sunset_at)::float8 * 1000 as "sunsetAt", updated_at::text as revision
-               from posthorn.event_type_versions order by event_type, ordinal`,
+      text: `select ${VERSION_COLUMNS} from posthorn.event_type_versions order by event_type, ordinal`,
     }),
     pool.query<{ id: string; validation: ValidationMode }>({
       name: 'load_validation_modes',
@@ -102,6 +104,21 @@ export async function loadCatalogue(pool: Pool): Promise<CatalogueContents> {
     types: types.rows.map((type) => ({ ...type, versions: byType.get(type.name) ?? [] })),
     tenantModes: new Map(tenants.rows.map(({ id, validation }) => [id, validation])),
   };
+}
+
+/** Reads one type and its versions without their schemas. Null: there is no such type. */
+export async function findCatalogueType(pool: Pool, name: string): Promise<CatalogueType | null> {
+  const types = await pool.query<Omit<CatalogueType, 'versions'>>(
+    `select ${TYPE_COLUMNS} from posthorn.event_types where name = $1`,
+    [name],
+  );
+  const type = types.rows[0];
+  if (type === undefined) return null;
+  const versions = await pool.query<CatalogueVersion>(
+    `select ${VERSION_COLUMNS} from posthorn.event_type_versions where event_type = $1 order by ordinal`,
+    [name],
+  );
+  return { ...type, versions: versions.rows };
 }
 
 /** `version` null: the schema of the type itself. Null: there is none. */

@@ -51,11 +51,55 @@ export async function listSchemaFailures(
   return rows;
 }
 
-export const SCHEMA_FAILURE_DAYS = 7;
-
-export async function deleteOldSchemaFailures(pool: Pool): Promise<void> {
-  await pool.query(
-    'delete from posthorn.schema_failures where id < posthorn.first_id_at(now() - make_interval(days => $1))',
-    [SCHEMA_FAILURE_DAYS],
+/** Deletes up to `max` failures with an id below `firstKept`, and returns how many. */
+export async function deleteOldSchemaFailures(pool: Pool, firstKept: Uuid, max: number): Promise<number> {
+  const { rowCount } = await pool.query(
+    `delete from posthorn.schema_failures
+      where id = any (array(select id from posthorn.schema_failures where id < $1 order by id limit $2))`,
+    [firstKept, max],
   );
+  return rowCount ?? 0;
 }
+
+export interface KeptSchemaFailures {
+  readonly perTenant: number;
+  readonly perTenantAndType: number;
+}
+
+/** Deletes up to `max` failures that a tenant has beyond the limits, and returns how many. The newest stay. */
+export async function deleteSurplusSchemaFailures(
+  pool: Pool,
+  keep: KeptSchemaFailures,
+  max: number,
+): Promise<number> {
+  const ofTypes = await pool.query(DELETE_SURPLUS_OF_TYPES, [keep.perTenantAndType, max]);
+  const ofTenants = await pool.query(DELETE_SURPLUS_OF_TENANTS, [keep.perTenant, max]);
+  return Math.max(ofTypes.rowCount ?? 0, ofTenants.rowCount ?? 0);
+}
+
+/** The recursion jumps from group to group in the index, however many rows each has. */
+const DELETE_SURPLUS_OF_TYPES = `
+  with recursive groups(tenant, event_type) as (
+    (select tenant, event_type from posthorn.schema_failures order by tenant, event_type limit 1)
+    union all
+    select next.* from groups g cross join lateral (
+      select f.tenant, f.event_type from posthorn.schema_failures f
+       where (f.tenant, f.event_type) > (g.tenant, g.event_type) order by f.tenant, f.event_type limit 1) next
+  )
+  delete from posthorn.schema_failures where id = any (array(
+    select surplus.id from groups g cross join lateral (
+      select f.id from posthorn.schema_failures f
+       where f.tenant = g.tenant and f.event_type = g.event_type order by f.id desc offset $1) surplus
+     limit $2))`;
+
+const DELETE_SURPLUS_OF_TENANTS = `
+  with recursive groups(tenant) as (
+    (select tenant from posthorn.schema_failures order by tenant limit 1)
+    union all
+    select next.* from groups g cross join lateral (
+      select f.tenant from posthorn.schema_failures f where f.tenant > g.tenant order by f.tenant limit 1) next
+  )
+  delete from posthorn.schema_failures where id = any (array(
+    select surplus.id from groups g cross join lateral (
+      select f.id from posthorn.schema_failures f where f.tenant = g.tenant order by f.id desc offset $1) surplus
+     limit $2))`;

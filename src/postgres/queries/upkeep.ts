@@ -2,7 +2,6 @@ import type { Uuid } from '../../domain/ids.ts';
 import type { DyingLimits } from '../../ports/upkeep-store.ts';
 import type { ADVISORY_LOCKS } from '../advisory-locks.ts';
 import type { Client, Pool } from '../database.ts';
-import { deleteOldSchemaFailures } from './schema-failures.ts';
 
 /** Returns false if another transaction holds the lock. The lock ends with the transaction, also if the process dies. */
 export async function tryLock(
@@ -112,7 +111,6 @@ export async function deleteLeftovers(pool: Pool, days: number): Promise<void> {
   await pool.query("delete from posthorn.debounce_windows where until < now() - interval '1 day'");
   await pool.query('delete from posthorn.restored_ranges where until < now()');
   await pool.query("delete from posthorn.confirmation_mails where sent_at < now() - interval '1 day'");
-  await deleteOldSchemaFailures(pool);
   // What was recorded about endpoints of a tenant after it was expunged: results of requests that were on the wire.
   for (const table of [
     'endpoint_health',
