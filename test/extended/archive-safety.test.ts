@@ -1,16 +1,18 @@
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import pg from 'pg';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { openTarget, readManifests, verifyDay } from '../../src/archive/index.ts';
 import { readValues } from '../../src/archive/part-reader.ts';
-import { newEventId, newId, type Uuid } from '../../src/domain/ids.ts';
+import { newEventId, newId, publicId, type Uuid } from '../../src/domain/ids.ts';
 import type { ArchiveStore } from '../../src/ports/archive-store.ts';
 import { StoreError } from '../../src/ports/store-error.ts';
 import { WHOLE_TENANT } from '../../src/postgres/queries/expunge-tenant.ts';
 import { archiveAll, dropArchived, dropWithoutArchive, runArchiveOnce } from '../support/archive.ts';
 import { newArchive } from '../support/archive-folder.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { MAIN } from '../support/posthorn.ts';
+import { eventually } from '../support/eventually.ts';
+import { expectStatus, MAIN, startTestPosthorn } from '../support/posthorn.ts';
 import { startProcess } from '../support/processes.ts';
 import {
   createDay,
@@ -246,5 +248,52 @@ describe('LIF-3: expunged data in operational events', () => {
     expect(restored).toHaveLength(4);
     expect(restored.map((row) => row.text).join()).not.toContain(SECRET);
     expect(await contentOf(folder)).not.toContain(SECRET);
+  });
+});
+
+describe('LIF-3: an event that is expunged while it is restored', () => {
+  const SECRET = 'very-private-thing';
+
+  test.each(['events', 'attempts'])('stays expunged if its %s are being inserted', async (kind) => {
+    const { url } = await newArchive();
+    const posthorn = await startTestPosthorn({ database });
+    onTestFinished(() => posthorn.stop());
+    await createDay(database, startOfDay(50));
+    const { id } = await store(50, 'delivered', { data: JSON.stringify(SECRET) });
+    await database.query('update posthorn.attempts set response_body = $1', [Buffer.from(SECRET)]);
+    await archiveAll(database, { url });
+    const task = await orderRestore(50);
+
+    // Holds the restore up after it has read the tombstones and before it commits.
+    await database.query(
+      `create function public.hold_up() returns trigger language plpgsql as
+         $$ begin perform pg_advisory_xact_lock(1); return new; end $$`,
+    );
+    await database.query(
+      `create trigger hold_up before insert on posthorn.${kind} for each row execute function public.hold_up()`,
+    );
+    const blocker = new pg.Client({ connectionString: database.url });
+    await blocker.connect();
+    onTestFinished(() => blocker.end());
+    await blocker.query('select pg_advisory_lock(1)');
+    const run = runArchiveOnce(database, { url });
+    const waiting = async () =>
+      (
+        await database.query(
+          "select from pg_stat_activity where wait_event = 'advisory' and datname = current_database()",
+        )
+      ).length;
+    await eventually('the restore waits', async () => (await waiting()) === 1);
+    const expunged = expectStatus(posthorn.api('DELETE', `/v1/events/${publicId('evt', id)}/payload`), 204);
+    // It waits for the restore, or it has ended.
+    await Promise.race([expunged, eventually('the expunge waits', async () => (await waiting()) === 2)]);
+    await blocker.query('select pg_advisory_unlock(1)');
+    await Promise.all([run, expunged]);
+    expect(await taskOf(task)).toEqual({ state: 'done', error: null });
+    const left = await database.query(
+      `select from posthorn.events where data is not null
+        union all select from posthorn.attempts where response_body is not null`,
+    );
+    expect(left).toEqual([]);
   });
 });
