@@ -297,3 +297,33 @@ describe('LIF-3: an event that is expunged while it is restored', () => {
     expect(left).toEqual([]);
   });
 });
+
+test('LIF-3: events stay until their attempts are archived with the tenant of the event', async () => {
+  const { folder, url } = await newArchive();
+  await createDay(database, startOfDay(50));
+  await store(50, 'delivered');
+  const wrap = (inner: ArchiveStore): ArchiveStore => ({
+    ...inner,
+    readRows: (kind, range, maxRows, maxBytes) =>
+      kind === 'attempts'
+        ? Promise.reject(new StoreError('other', 'broken'))
+        : inner.readRows(kind, range, maxRows, maxBytes),
+  });
+  for (let round = 0; round < 4; round += 1) {
+    await dropArchived(database);
+    await expect(runArchiveOnce(database, { url, wrap })).rejects.toThrow('broken');
+  }
+  expect(await database.query('select from posthorn.deliveries')).toEqual([]);
+  expect(await database.query('select from posthorn.events')).toHaveLength(1);
+  await expect(
+    database.query(
+      "select posthorn.prepare_partition_swap(name, now()) from posthorn.partitions where parent = 'events' and not kept and to_at < now() - interval '40 days'",
+    ),
+  ).rejects.toThrow(/attempts of .* are not archived/);
+
+  await archiveAll(database, { url });
+  expect(await database.query('select from posthorn.events')).toEqual([]);
+  const [name] = (await filesIn(folder)).filter((each) => /^attempts.*parquet$/.test(each));
+  for await (const rows of readValues(path.join(folder, name!)))
+    expect(rows.map(({ tenant }) => tenant)).toEqual(['acme']);
+});

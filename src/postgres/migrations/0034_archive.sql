@@ -104,6 +104,14 @@ begin
     raise exception 'posthorn.prepare_partition_swap: the deliveries of "%" are not expired', partition_name
       using errcode = 'object_not_in_prerequisite_state';
   end if;
+  -- Attempts do not know their tenant. Without their events they would be archived without it, and no expunge would find them.
+  if old.parent = 'events' and exists (select from posthorn.archive_state s where s.is_required) and exists (
+    select from posthorn.partitions a
+     where a.parent = 'attempts' and a.state = 'attached' and not a.kept and a.from_at < old.to_at and a.to_at > old.from_at
+  ) then
+    raise exception 'posthorn.prepare_partition_swap: the attempts of "%" are not archived', partition_name
+      using errcode = 'object_not_in_prerequisite_state';
+  end if;
   if exists (select from posthorn.archive_state s where s.is_required)
      and not exists (select from posthorn.archived_partitions a where a.partition = old.name and a.verified_at is not null) then
     raise exception 'posthorn.prepare_partition_swap: "%" is not archived', partition_name
