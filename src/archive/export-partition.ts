@@ -76,7 +76,7 @@ class PartitionExport {
       await store.closeTask(this.#task, null);
       return rows;
     } catch (error) {
-      if (error instanceof ArchiveError) await store.closeTask(this.#task, error.message);
+      if (!isStoreOutage(error)) await store.closeTask(this.#task, (error as Error).message);
       throw error;
     }
   }

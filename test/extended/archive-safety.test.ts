@@ -1,9 +1,12 @@
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import pg from 'pg';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { openTarget, readManifests, verifyDay } from '../../src/archive/index.ts';
 import { readValues } from '../../src/archive/part-reader.ts';
+import { dayOf } from '../../src/domain/archive.ts';
 import { newEventId, newId, publicId, type Uuid } from '../../src/domain/ids.ts';
 import type { ArchiveStore } from '../../src/ports/archive-store.ts';
 import { StoreError } from '../../src/ports/store-error.ts';
@@ -326,4 +329,75 @@ test('LIF-3: events stay until their attempts are archived with the tenant of th
   const [name] = (await filesIn(folder)).filter((each) => /^attempts.*parquet$/.test(each));
   for await (const rows of readValues(path.join(folder, name!)))
     expect(rows.map(({ tenant }) => tenant)).toEqual(['acme']);
+});
+
+describe('LIF-2: a damaged file', () => {
+  const damage = async (folder: string, daysAgo: number) => {
+    const file = path.join(folder, `events/day=${dayOf(startOfDay(daysAgo))}/part-0000.parquet`);
+    await writeFile(file, (await readFile(file)).subarray(0, 50));
+  };
+
+  test('does not keep other files from being rewritten, nor partitions from being archived', async () => {
+    const { folder, url } = await newArchive();
+    for (const day of [50, 49]) {
+      await createDay(database, startOfDay(day));
+      await store(day, 'delivered', { tenant: 'gone' });
+    }
+    await archiveAll(database, { url });
+    await damage(folder, 50);
+    await database.query(
+      "insert into posthorn.expunged (kind, id, applied_at) values ('tenant', 'gone', now())",
+    );
+    await createDay(database, startOfDay(48));
+    await store(48, 'delivered');
+    await dropArchived(database);
+
+    await expect(runArchiveOnce(database, { url })).rejects.toThrow(/part-0000\.parquet cannot be rewritten/);
+    const [failure] = await database.query<{ error: string }>('select error from posthorn.archive_state');
+    expect(failure!.error).toContain('cannot be rewritten');
+    const stale = await database.query(
+      'select kind from posthorn.archive_parts where stale_at is not null and day < $1',
+      [dayOf(startOfDay(48))],
+    );
+    expect(stale).toEqual([{ kind: 'events' }]);
+    expect(await dropArchived(database)).toContainEqual(expect.stringMatching(/^deliveries_/));
+  });
+
+  test('ends the restore that needs it, and no other', async () => {
+    const { folder, url } = await newArchive();
+    for (const day of [50, 49]) {
+      await createDay(database, startOfDay(day));
+      await store(day, 'delivered');
+    }
+    await archiveAll(database, { url });
+    await damage(folder, 50);
+    const [broken, other] = [await orderRestore(50), await orderRestore(49)];
+    await runArchiveOnce(database, { url });
+    expect(await taskOf(broken)).toEqual({
+      state: 'failed',
+      error: expect.stringMatching(/part-0000\.parquet cannot be read/),
+    });
+    expect(await taskOf(other)).toEqual({ state: 'done', error: null });
+  });
+
+  test('a download from S3 that breaks is tried again, and is a clear error in the end', async () => {
+    let breaks = 1;
+    const server = createServer((_, answer) => {
+      answer.writeHead(200, { 'content-length': 4 });
+      if (breaks-- <= 0) answer.end('PAR1');
+      else answer.write('P', () => answer.destroy());
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => new Promise<void>((resolve) => void server.close(() => resolve())));
+    const target = openTarget('s3://bucket/prefix', {
+      env: {
+        AWS_ENDPOINT_URL_S3: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+        AWS_ACCESS_KEY_ID: 'key',
+        AWS_SECRET_ACCESS_KEY: 'secret',
+      },
+    });
+    expect(await target.withFile('a', (file) => readFile(file, 'utf8'))).toBe('PAR1');
+    breaks = 10;
+    await expect(target.withFile('a', readFile)).rejects.toThrow(/download of a from s3.* broke/);
+  });
 });
