@@ -4,7 +4,7 @@ import type { ArchiveStore, StalePart, Tombstones } from '../ports/archive-store
 import { withoutExpunged } from '../ports/expunged-rows.ts';
 import { isStoreOutage } from '../ports/store-error.ts';
 import { writeManifest } from './export-partition.ts';
-import { readRows } from './part-reader.ts';
+import { examineFile, type FileContent, readRows } from './part-reader.ts';
 import type { ArchiveTarget } from './targets/target.ts';
 import { writePart } from './write-part.ts';
 
@@ -54,12 +54,27 @@ async function rewriteKind<K extends ArchiveKind>(
       },
     });
   });
+  const found = written ?? (await examineUnchanged(kind, part, target));
   // The range stays: an export that is not complete continues after it.
   const { minId, maxId } = part;
-  await store.replacePart({ ...part, ...written, minId, maxId });
-  if (written === null) return;
+  await store.replacePart({ ...part, ...found, minId, maxId });
   await writeManifest({ store, target }, kind, part.day);
-  onRewritten?.(part);
+  // Last: if the process is killed before, the next one writes record and manifest again.
+  await store.clearStale(part);
+  if (written !== null) onRewritten?.(part);
+}
+
+/** A process that was killed may have rewritten the file without recording it. Rows may be gone, but not added. */
+async function examineUnchanged(
+  kind: ArchiveKind,
+  part: StalePart,
+  target: ArchiveTarget,
+): Promise<FileContent> {
+  const name = partNameOf(part);
+  const found = await target.withFile(name, (file) => examineFile(kind, file));
+  if (found.rows > part.rows)
+    throw new ArchiveError(`${name} has ${found.rows} rows, but ${part.rows} were written to it.`);
+  return found;
 }
 
 async function contains<K extends ArchiveKind>(

@@ -102,8 +102,10 @@ export interface ArchiveStore {
   /** Parts that contain something that was expunged, oldest first. */
   listStaleParts(): Promise<readonly StalePart[]>;
   readTombstones(part: Pick<RecordedPart, 'minId' | 'maxId'>): Promise<Tombstones>;
-  /** Replaces the record of a part that was rewritten. */
+  /** Replaces the record of a part that was rewritten. It stays stale. */
   replacePart(part: StalePart): Promise<void>;
+  /** The part contains nothing that was expunged before `staleAt`. It stays stale if something was expunged since. */
+  clearStale(part: StalePart): Promise<void>;
 
   claimRestore(runner: Uuid, silentMs: number): Promise<RestoreTask | null>;
   /** Protects the rows of a restore from retention, and says how many rows will be read. */

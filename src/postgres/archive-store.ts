@@ -2,6 +2,7 @@ import type { ArchiveRequests, ArchiveStore } from '../ports/archive-store.ts';
 import { ADVISORY_LOCKS } from './advisory-locks.ts';
 import { type Database, inTransaction } from './database.ts';
 import {
+  clearStale,
   closeArchiveTask,
   forgetParts,
   hasArchiveWork,
@@ -61,6 +62,7 @@ export function createPostgresArchiveStore(database: Pick<Database, 'pool'>): Ar
     listStaleParts: () => withStoreErrors(listStaleParts(pool)),
     readTombstones: (part) => withStoreErrors(readTombstones(pool, part)),
     replacePart: (part) => withStoreErrors(updatePart(pool, part)),
+    clearStale: (part) => withStoreErrors(clearStale(pool, part)),
     claimRestore: (runner, silentMs) => withStoreErrors(claimRestore(pool, runner, silentMs)),
     beginRestore: (task, keepMs, total) =>
       withStoreErrors(inTransaction(pool, (client) => beginRestore(client, task, { keepMs, total }))),

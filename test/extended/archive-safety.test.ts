@@ -401,3 +401,26 @@ describe('LIF-2: a damaged file', () => {
     await expect(target.withFile('a', readFile)).rejects.toThrow(/download of a from s3.* broke/);
   });
 });
+
+test.each(['replacePart', 'listParts', 'clearStale'] as const)(
+  'LIF-3: a run that is killed before %s of a rewritten file: the next one completes the rewrite',
+  async (step) => {
+    const { folder, url } = await newArchive();
+    await createDay(database, startOfDay(50));
+    await store(50, 'delivered', { tenant: 'very-private-thing' });
+    await store(50, 'delivered');
+    await archiveAll(database, { url });
+    await database.query(
+      "insert into posthorn.expunged (kind, id, applied_at) values ('tenant', 'very-private-thing', now())",
+    );
+    const wrap = (inner: ArchiveStore): ArchiveStore => ({
+      ...inner,
+      [step]: () => Promise.reject(new StoreError('unavailable', 'killed')),
+    });
+    await expect(runArchiveOnce(database, { url, wrap })).rejects.toThrow('killed');
+    await runArchiveOnce(database, { url });
+    expect(await database.query('select from posthorn.archive_parts where stale_at is not null')).toEqual([]);
+    expect(await contentOf(folder)).not.toContain('very-private-thing');
+    expect(await problemsOf(url)).toEqual([]);
+  },
+);
