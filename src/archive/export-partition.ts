@@ -149,7 +149,12 @@ class PartitionExport {
       const range = { from, to, after: null };
       const written = await writePart(
         target,
-        { kind: table, day, part, fill: (writer) => this.#fill(writer, range, done) },
+        {
+          kind: table,
+          day,
+          part,
+          fill: (writer) => this.#fill(writer, range, done).then(() => store.confirmExclusion()),
+        },
         (step) => this.#step(step),
       );
       await store.recordPart({ ...this.#recordOf(day, part, written) }, startedAt);
@@ -264,7 +269,10 @@ export async function writeManifest(
   const folder = `${folderOf(kind, day)}/`;
   const known = new Set(parts.map((part) => partNameOf(part)));
   for (const found of await target.list(folder))
-    if (found.endsWith('.parquet') && !known.has(found)) await target.remove(found);
+    if (found.endsWith('.parquet') && !known.has(found)) {
+      await store.confirmExclusion();
+      await target.remove(found);
+    }
 }
 
 function addRow<K extends ArchiveKind>(kind: K, writer: PartWriter<K>, row: RowsByKind[K]): void {

@@ -51,6 +51,7 @@ async function rewriteKind<K extends ArchiveKind>(
             const left = withoutExpunged(kind, row, tombstones);
             if (left !== null) writer.add(left);
           }
+        await store.confirmExclusion();
       },
     });
   });

@@ -66,6 +66,8 @@ export interface ArchiveStore {
   hasParts(archive: string): Promise<boolean>;
   /** Calls `work` unless another process works on the archive. Returns whether it called it. A crash ends the exclusion. */
   runExclusively(work: () => Promise<void>): Promise<boolean>;
+  /** Throws if the exclusion was lost: another process may work on the archive now. Call it before a file is replaced or deleted. */
+  confirmExclusion(): Promise<void>;
 
   /** Partitions that retention wants to drop and that are not verified, oldest first. */
   listRequested(): Promise<readonly Partition[]>;

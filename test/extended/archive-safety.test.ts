@@ -10,6 +10,7 @@ import { dayOf } from '../../src/domain/archive.ts';
 import { newEventId, newId, publicId, type Uuid } from '../../src/domain/ids.ts';
 import type { ArchiveStore } from '../../src/ports/archive-store.ts';
 import { StoreError } from '../../src/ports/store-error.ts';
+import { ADVISORY_LOCKS } from '../../src/postgres/advisory-locks.ts';
 import { WHOLE_TENANT } from '../../src/postgres/queries/expunge-tenant.ts';
 import { archiveAll, dropArchived, dropWithoutArchive, runArchiveOnce } from '../support/archive.ts';
 import { newArchive } from '../support/archive-folder.ts';
@@ -424,3 +425,34 @@ test.each(['replacePart', 'listParts', 'clearStale'] as const)(
     expect(await problemsOf(url)).toEqual([]);
   },
 );
+
+test('LIF-2: a process that lost its lock records and replaces nothing', async () => {
+  const { folder, url } = await newArchive();
+  await createDay(database, startOfDay(50));
+  await store(50, 'delivered');
+  await dropArchived(database);
+  const loseLock = () =>
+    database.query(
+      `select pg_terminate_backend(pid) from pg_locks
+        where locktype = 'advisory' and ((classid::bigint << 32) | objid::bigint) = $1
+          and database = (select oid from pg_database where datname = current_database())`,
+      [ADVISORY_LOCKS.archive],
+    );
+  for (const step of ['readRows', 'recordPart', 'markVerified'] as const) {
+    const wrap = (inner: ArchiveStore): ArchiveStore => ({
+      ...inner,
+      [step]: async (...args: unknown[]) => {
+        await loseLock();
+        return (inner[step] as (...all: unknown[]) => Promise<unknown>)(...args);
+      },
+    });
+    await expect(runArchiveOnce(database, { url, wrap })).rejects.toThrow(/lost its lock/);
+    if (step === 'readRows') expect(await filesIn(folder)).toEqual(['archive.json']);
+    if (step !== 'markVerified')
+      expect(await database.query('select from posthorn.archive_parts')).toEqual([]);
+    expect(await verifiedPartitions()).toEqual([]);
+  }
+  await runArchiveOnce(database, { url });
+  expect(await verifiedPartitions()).toHaveLength(2);
+  expect(await problemsOf(url)).toEqual([]);
+});
