@@ -33,7 +33,6 @@ export interface ExportOptions {
   /** Called before each step. Tests kill the process here. */
   readonly onStep?: ((step: ExportStep) => void) | undefined;
   readonly onProgress?: ((exported: { readonly rows: number; readonly bytes: number }) => void) | undefined;
-  readonly now: () => number;
 }
 
 const ROWS_PER_READ = 5_000;
@@ -145,7 +144,7 @@ class PartitionExport {
       // Parts end with the last row of a key.
       if (last !== null) from = afterKey(last);
       if ((await store.findFirstKey(table, from, to)) === null) break;
-      const startedAt = this.#options.now();
+      const startedAt = await store.readTime();
       const range = { from, to, after: null };
       const written = await writePart(
         target,

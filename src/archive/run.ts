@@ -19,7 +19,6 @@ export interface ArchiveRunOptions {
   readonly url: string;
   readonly pathStyle?: boolean | null;
   readonly runner: Uuid;
-  readonly now: () => number;
   /** Takes over restores whose process was silent for this long. */
   readonly silentMs: number;
   readonly restoreKeepMs: number;
@@ -88,12 +87,11 @@ async function exportOne(
   options: ArchiveRunOptions,
   target: ArchiveTarget,
 ): Promise<void> {
-  const { store, now } = options;
+  const { store } = options;
   const { name } = partition;
   const rows = await exportPartition(partition, {
     store,
     target,
-    now,
     onStep: options.onStep,
     onProgress: (exported) => options.onExported({ partition: name, ...exported }),
   });

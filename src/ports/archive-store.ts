@@ -86,7 +86,9 @@ export interface ArchiveStore {
     maxBytes: number,
   ): Promise<readonly RowsByKind[K][]>;
   countRows(kind: ArchiveKind, from: Uuid, to: Uuid): Promise<number>;
-  /** Records a part that was read back. `startedAt`: what was expunged since then makes the part stale at once. */
+  /** The time of the store, by whose clock expunges are dated: milliseconds since 1970. */
+  readTime(): Promise<number>;
+  /** Records a part that was read back. `startedAt`: the time of the store before its rows were read. What was expunged since then makes the part stale at once. */
   recordPart(part: RecordedPart, startedAt: number): Promise<void>;
   /** Forgets parts of a partition, so that they are written again. */
   forgetParts(partition: string, days: readonly string[]): Promise<void>;

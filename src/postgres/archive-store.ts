@@ -16,6 +16,7 @@ import {
   openArchiveTask,
   readArchiveStatus,
   readDeploymentId,
+  readTime,
   readTombstones,
   reportArchiveProgress,
   requestArchive,
@@ -71,6 +72,7 @@ export function createPostgresArchiveStore(database: Pick<Database, 'pool'>): Ar
     readRows: (kind, range, maxRows, maxBytes) =>
       withStoreErrors(readArchiveRows(pool, kind, range, maxRows, maxBytes)),
     countRows: (kind, from, to) => withStoreErrors(countArchiveRows(pool, kind, from, to)),
+    readTime: () => withStoreErrors(readTime(pool)),
     recordPart: (part, startedAt) =>
       exclusively(() => inTransaction(pool, (client) => insertPart(client, part, startedAt))),
     forgetParts: (partition, days) => exclusively(() => forgetParts(pool, partition, days)),

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import pg from 'pg';
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { openTarget, readManifests, verifyDay } from '../../src/archive/index.ts';
 import { readValues } from '../../src/archive/part-reader.ts';
 import { dayOf } from '../../src/domain/archive.ts';
@@ -455,4 +455,29 @@ test('LIF-2: a process that lost its lock records and replaces nothing', async (
   await runArchiveOnce(database, { url });
   expect(await verifiedPartitions()).toHaveLength(2);
   expect(await problemsOf(url)).toEqual([]);
+});
+
+test('LIF-3: what is expunged during an export makes its file stale, whatever the clock of this machine says', async () => {
+  const { url } = await newArchive();
+  await createDay(database, startOfDay(50));
+  const { id } = await store(50, 'delivered');
+  await dropArchived(database);
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 3_600_000 });
+  onTestFinished(() => void vi.useRealTimers());
+  await runArchiveOnce(database, {
+    url,
+    wrap: (inner) => ({
+      ...inner,
+      async recordPart(part, startedAt) {
+        await database.query(
+          "insert into posthorn.expunged (kind, id, applied_at) values ('event', $1, now()) on conflict do nothing",
+          [id],
+        );
+        await inner.recordPart(part, startedAt);
+      },
+    }),
+  });
+  expect(
+    await database.query('select kind from posthorn.archive_parts where stale_at is not null order by kind'),
+  ).toEqual([{ kind: 'attempts' }, { kind: 'deliveries' }]);
 });

@@ -73,7 +73,14 @@ export async function listStaleParts(pool: Pool): Promise<StalePart[]> {
   return rows;
 }
 
-/** Clocks of the server and of this process may differ. */
+export async function readTime(pool: Pool): Promise<number> {
+  const { rows } = await pool.query<{ now: number }>(
+    'select extract(epoch from clock_timestamp())::float8 * 1000 as now',
+  );
+  return rows[0]!.now;
+}
+
+/** Expunges are dated when their transaction begins, but what they delete is visible until it ends. */
 const MARGIN = "interval '1 minute'";
 
 /**
