@@ -481,3 +481,25 @@ test('LIF-3: what is expunged during an export makes its file stale, whatever th
     await database.query('select kind from posthorn.archive_parts where stale_at is not null order by kind'),
   ).toEqual([{ kind: 'attempts' }, { kind: 'deliveries' }]);
 });
+
+test('LIF-3: closing a tenant is quick beside many endpoints and many files', async () => {
+  await database.query(
+    `insert into posthorn.endpoints (id, tenant, url, config, version)
+     select gen_random_uuid(), case n when 1 then 'posthorn' else 'acme' end, 'http://127.0.0.1/',
+            case n when 1 then '{"operator":true}' else '{"description":"x"}' end::json, 1
+       from generate_series(1, 10000) as n`,
+  );
+  await database.query(
+    `insert into posthorn.archive_parts (kind, day, part, partition, archive, rows, bytes, sha256, rows_sha256, tenants)
+     select 'events', '2026-01-01'::date + n, 0, 'p', 'file:///a', 1, 1, '', '',
+            case when n % 1000 = 0 then array['posthorn', 'acme'] else array['acme'] end
+       from generate_series(1, 3000) as n`,
+  );
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  onTestFinished(() => client.end());
+  await client.query("set statement_timeout = '2s'");
+  await client.query("insert into posthorn.expunged (kind, id) values ('tenant', 'gone')");
+  const stale = await database.query('select from posthorn.archive_parts where stale_at is not null');
+  expect(stale).toHaveLength(3);
+});
