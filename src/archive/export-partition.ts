@@ -33,7 +33,6 @@ export interface ExportOptions {
   /** Called before each step. Tests kill the process here. */
   readonly onStep?: ((step: ExportStep) => void) | undefined;
   readonly onProgress?: ((exported: { readonly rows: number; readonly bytes: number }) => void) | undefined;
-  readonly now: () => number;
 }
 
 const ROWS_PER_READ = 5_000;
@@ -76,7 +75,7 @@ class PartitionExport {
       await store.closeTask(this.#task, null);
       return rows;
     } catch (error) {
-      if (error instanceof ArchiveError) await store.closeTask(this.#task, error.message);
+      if (!isStoreOutage(error)) await store.closeTask(this.#task, (error as Error).message);
       throw error;
     }
   }
@@ -145,11 +144,16 @@ class PartitionExport {
       // Parts end with the last row of a key.
       if (last !== null) from = afterKey(last);
       if ((await store.findFirstKey(table, from, to)) === null) break;
-      const startedAt = this.#options.now();
+      const startedAt = await store.readTime();
       const range = { from, to, after: null };
       const written = await writePart(
         target,
-        { kind: table, day, part, fill: (writer) => this.#fill(writer, range, done) },
+        {
+          kind: table,
+          day,
+          part,
+          fill: (writer) => this.#fill(writer, range, done).then(() => store.confirmExclusion()),
+        },
         (step) => this.#step(step),
       );
       await store.recordPart({ ...this.#recordOf(day, part, written) }, startedAt);
@@ -264,7 +268,10 @@ export async function writeManifest(
   const folder = `${folderOf(kind, day)}/`;
   const known = new Set(parts.map((part) => partNameOf(part)));
   for (const found of await target.list(folder))
-    if (found.endsWith('.parquet') && !known.has(found)) await target.remove(found);
+    if (found.endsWith('.parquet') && !known.has(found)) {
+      await store.confirmExclusion();
+      await target.remove(found);
+    }
 }
 
 function addRow<K extends ArchiveKind>(kind: K, writer: PartWriter<K>, row: RowsByKind[K]): void {

@@ -3,6 +3,7 @@ import { ArchiveError, type ArchiveKind, partNameOf } from '../domain/archive.ts
 import { deliveryRangeOfEvent, type Uuid } from '../domain/ids.ts';
 import type { ArchivedRow } from '../ports/archive-rows.ts';
 import type { ArchiveStore, RecordedPart, RestoreTask } from '../ports/archive-store.ts';
+import { isStoreOutage, StoreError } from '../ports/store-error.ts';
 import { formatOf } from './columns.ts';
 import { readRows } from './part-reader.ts';
 import type { ArchiveTarget } from './targets/target.ts';
@@ -19,8 +20,17 @@ const ORDER: readonly ArchiveKind[] = ['events', 'deliveries', 'attempts'];
 const ROWS_PER_INSERT = 500;
 const BYTES_PER_INSERT = 8 * 1024 * 1024;
 
-/** Ends the task. Throws only what a repetition may repair: the store or the archive cannot be reached. */
+/** Ends the task. Throws only if the store cannot be reached: another process continues the task then. */
 export async function runRestore(task: RestoreTask, options: RestoreOptions): Promise<void> {
+  try {
+    await restoreAll(task, options);
+  } catch (error) {
+    if (isStoreOutage(error)) throw error;
+    await options.store.endRestore(task, (error as Error).message);
+  }
+}
+
+async function restoreAll(task: RestoreTask, options: RestoreOptions): Promise<void> {
   const { store, keepMs } = options;
   const parts = await findParts(task, options);
   if (parts.length === 0) {
@@ -30,16 +40,15 @@ export async function runRestore(task: RestoreTask, options: RestoreOptions): Pr
   const total = task.eventId === null ? parts.reduce((sum, { rows }) => sum + rows, 0) : 0;
   await store.beginRestore(task, keepMs, total);
   let restored = 0;
-  try {
-    for (const part of parts) {
-      const count = await restorePart(part.kind, part, task, options);
-      if (count === null) return;
-      restored += count;
-    }
-  } catch (error) {
-    if (!(error instanceof ArchiveError)) throw error;
-    await store.endRestore(task, error.message);
-    return;
+  for (const part of parts) {
+    const count = await restorePart(part.kind, part, task, options).catch((error: unknown) => {
+      if (error instanceof ArchiveError || error instanceof StoreError) throw error;
+      throw new ArchiveError(`${partNameOf(part)} cannot be read: ${(error as Error).message}`, {
+        cause: error,
+      });
+    });
+    if (count === null) return;
+    restored += count;
   }
   await store.endRestore(task, restored === 0 ? 'The event is not in the archive.' : null);
 }

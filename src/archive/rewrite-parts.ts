@@ -1,9 +1,10 @@
 /** Rewrites files that contain something that was expunged since they were written. */
-import { type ArchiveKind, partNameOf } from '../domain/archive.ts';
+import { ArchiveError, type ArchiveKind, partNameOf } from '../domain/archive.ts';
 import type { ArchiveStore, StalePart, Tombstones } from '../ports/archive-store.ts';
 import { withoutExpunged } from '../ports/expunged-rows.ts';
+import { isStoreOutage } from '../ports/store-error.ts';
 import { writeManifest } from './export-partition.ts';
-import { readRows } from './part-reader.ts';
+import { examineFile, type FileContent, readRows } from './part-reader.ts';
 import type { ArchiveTarget } from './targets/target.ts';
 import { writePart } from './write-part.ts';
 
@@ -13,14 +14,24 @@ export interface RewriteOptions {
   readonly onRewritten?: ((part: StalePart) => void) | undefined;
 }
 
-export async function rewriteStaleParts(options: RewriteOptions, isStopped: () => boolean): Promise<void> {
-  for (const part of await options.store.listStaleParts()) {
-    if (isStopped()) return;
-    await rewritePart(part.kind, part, options);
+/** Throws if the file is missing or damaged. The part then stays stale, and the next run tries again. */
+export async function rewritePart(part: StalePart, options: RewriteOptions): Promise<void> {
+  const { target } = options;
+  if (part.archive !== target.url)
+    throw new ArchiveError(
+      `${partNameOf(part)} contains expunged data and is in the archive ${part.archive}, not in ${target.url}. Set POSTHORN_ARCHIVE_URL to it.`,
+    );
+  try {
+    await rewriteKind(part.kind, part, options);
+  } catch (error) {
+    if (error instanceof ArchiveError || isStoreOutage(error)) throw error;
+    throw new ArchiveError(`${partNameOf(part)} cannot be rewritten: ${(error as Error).message}`, {
+      cause: error,
+    });
   }
 }
 
-async function rewritePart<K extends ArchiveKind>(
+async function rewriteKind<K extends ArchiveKind>(
   kind: K,
   part: StalePart,
   { store, target, onRewritten }: RewriteOptions,
@@ -40,15 +51,31 @@ async function rewritePart<K extends ArchiveKind>(
             const left = withoutExpunged(kind, row, tombstones);
             if (left !== null) writer.add(left);
           }
+        await store.confirmExclusion();
       },
     });
   });
+  const found = written ?? (await examineUnchanged(kind, part, target));
   // The range stays: an export that is not complete continues after it.
   const { minId, maxId } = part;
-  await store.replacePart({ ...part, ...written, minId, maxId });
-  if (written === null) return;
+  await store.replacePart({ ...part, ...found, minId, maxId });
   await writeManifest({ store, target }, kind, part.day);
-  onRewritten?.(part);
+  // Last: if the process is killed before, the next one writes record and manifest again.
+  await store.clearStale(part);
+  if (written !== null) onRewritten?.(part);
+}
+
+/** A process that was killed may have rewritten the file without recording it. Rows may be gone, but not added. */
+async function examineUnchanged(
+  kind: ArchiveKind,
+  part: StalePart,
+  target: ArchiveTarget,
+): Promise<FileContent> {
+  const name = partNameOf(part);
+  const found = await target.withFile(name, (file) => examineFile(kind, file));
+  if (found.rows > part.rows)
+    throw new ArchiveError(`${name} has ${found.rows} rows, but ${part.rows} were written to it.`);
+  return found;
 }
 
 async function contains<K extends ArchiveKind>(

@@ -6,9 +6,10 @@ import { ArchiveError } from '../domain/archive.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { ArchiveStore, StalePart } from '../ports/archive-store.ts';
 import type { Partition } from '../ports/retention-store.ts';
+import { isStoreOutage } from '../ports/store-error.ts';
 import { type ExportStep, exportPartition } from './export-partition.ts';
 import { runRestore } from './restore.ts';
-import { rewriteStaleParts } from './rewrite-parts.ts';
+import { rewritePart } from './rewrite-parts.ts';
 import { openTarget } from './targets/open-target.ts';
 import type { ArchiveTarget } from './targets/target.ts';
 
@@ -18,7 +19,6 @@ export interface ArchiveRunOptions {
   readonly url: string;
   readonly pathStyle?: boolean | null;
   readonly runner: Uuid;
-  readonly now: () => number;
   /** Takes over restores whose process was silent for this long. */
   readonly silentMs: number;
   readonly restoreKeepMs: number;
@@ -37,20 +37,20 @@ export interface ArchiveRunOptions {
 export const OWNER_FILE = 'archive.json';
 
 /**
- * Returns false if another process works on the archive. Throws `ArchiveError` if the archive cannot be written; the store
- * remembers why.
+ * Returns false if another process works on the archive. Throws the first error if something of the archive cannot be written or
+ * read; the store remembers why.
  */
 export async function runArchive(options: ArchiveRunOptions, isStopped: () => boolean): Promise<boolean> {
   const { store } = options;
   return store.runExclusively(async () => {
-    let failure: { readonly partition: string | null; readonly error: ArchiveError } | null = null;
-    /** What cannot be done does not keep the rest from being done. */
+    let failure: Failure | null = null;
+    /** What cannot be done does not keep the rest from being done. Without the store nothing can be done. */
     const attempt = async (partition: string | null, work: () => Promise<void>): Promise<void> => {
       try {
         if (!isStopped()) await work();
       } catch (error) {
-        if (!(error instanceof ArchiveError)) throw error;
-        failure ??= { partition, error };
+        if (isStoreOutage(error)) throw error;
+        failure ??= { partition, error: error as Error };
       }
     };
     await attempt(null, async () => {
@@ -58,9 +58,10 @@ export async function runArchive(options: ArchiveRunOptions, isStopped: () => bo
       await claimArchive(store, target);
       const restore = () => attempt(null, () => runRestores(options, target, isStopped));
       await restore();
-      await attempt(null, () =>
-        rewriteStaleParts({ store, target, onRewritten: options.onRewritten }, isStopped),
-      );
+      for (const part of await store.listStaleParts())
+        await attempt(part.partition, () =>
+          rewritePart(part, { store, target, onRewritten: options.onRewritten }),
+        );
       for (const partition of await store.listRequested()) {
         await attempt(partition.name, () => exportOne(partition, options, target));
         // Somebody may wait for a restore since.
@@ -71,10 +72,12 @@ export async function runArchive(options: ArchiveRunOptions, isStopped: () => bo
   });
 }
 
-async function reportFailure(
-  store: ArchiveStore,
-  failure: { readonly partition: string | null; readonly error: ArchiveError } | null,
-): Promise<void> {
+interface Failure {
+  readonly partition: string | null;
+  readonly error: Error;
+}
+
+async function reportFailure(store: ArchiveStore, failure: Failure | null): Promise<void> {
   await store.setFailure(failure && { partition: failure.partition, message: failure.error.message });
   if (failure !== null) throw failure.error;
 }
@@ -84,12 +87,11 @@ async function exportOne(
   options: ArchiveRunOptions,
   target: ArchiveTarget,
 ): Promise<void> {
-  const { store, now } = options;
+  const { store } = options;
   const { name } = partition;
   const rows = await exportPartition(partition, {
     store,
     target,
-    now,
     onStep: options.onStep,
     onProgress: (exported) => options.onExported({ partition: name, ...exported }),
   });

@@ -11,7 +11,7 @@ import {
   isInStalePart,
 } from '../postgres/queries/archive.ts';
 import { lockEvent } from '../postgres/queries/events.ts';
-import { expungePayload } from '../postgres/queries/expunge-payload.ts';
+import { expungePayload, waitForRestore } from '../postgres/queries/expunge-payload.ts';
 import {
   closeTenant,
   countTenantEvents,
@@ -52,6 +52,7 @@ export class Expunge {
   async payload({ caller, audit }: Actor, id: Uuid): Promise<Expunged> {
     const { pool, wake } = this.#dependencies;
     const endpointIds = await inTransaction(pool, async (client) => {
+      await waitForRestore(client);
       const event = await lockEvent(client, id, caller.tenant);
       if (event === null) return this.#archivedPayload(client, { caller, audit }, id);
       if (event.options?.expunged_at !== undefined) {

@@ -66,6 +66,8 @@ export interface ArchiveStore {
   hasParts(archive: string): Promise<boolean>;
   /** Calls `work` unless another process works on the archive. Returns whether it called it. A crash ends the exclusion. */
   runExclusively(work: () => Promise<void>): Promise<boolean>;
+  /** Throws if the exclusion was lost: another process may work on the archive now. Call it before a file is replaced or deleted. */
+  confirmExclusion(): Promise<void>;
 
   /** Partitions that retention wants to drop and that are not verified, oldest first. */
   listRequested(): Promise<readonly Partition[]>;
@@ -84,7 +86,9 @@ export interface ArchiveStore {
     maxBytes: number,
   ): Promise<readonly RowsByKind[K][]>;
   countRows(kind: ArchiveKind, from: Uuid, to: Uuid): Promise<number>;
-  /** Records a part that was read back. `startedAt`: what was expunged since then makes the part stale at once. */
+  /** The time of the store, by whose clock expunges are dated: milliseconds since 1970. */
+  readTime(): Promise<number>;
+  /** Records a part that was read back. `startedAt`: the time of the store before its rows were read. What was expunged since then makes the part stale at once. */
   recordPart(part: RecordedPart, startedAt: number): Promise<void>;
   /** Forgets parts of a partition, so that they are written again. */
   forgetParts(partition: string, days: readonly string[]): Promise<void>;
@@ -102,8 +106,10 @@ export interface ArchiveStore {
   /** Parts that contain something that was expunged, oldest first. */
   listStaleParts(): Promise<readonly StalePart[]>;
   readTombstones(part: Pick<RecordedPart, 'minId' | 'maxId'>): Promise<Tombstones>;
-  /** Replaces the record of a part that was rewritten. */
+  /** Replaces the record of a part that was rewritten. It stays stale. */
   replacePart(part: StalePart): Promise<void>;
+  /** The part contains nothing that was expunged before `staleAt`. It stays stale if something was expunged since. */
+  clearStale(part: StalePart): Promise<void>;
 
   claimRestore(runner: Uuid, silentMs: number): Promise<RestoreTask | null>;
   /** Protects the rows of a restore from retention, and says how many rows will be read. */

@@ -8,6 +8,7 @@ export const ADVISORY_LOCKS = {
   inboxes: 7_283_640_006,
   fanOuts: 7_283_640_007,
   archive: 7_283_640_008,
+  restores: 7_283_640_009,
   confirmationMails: 7_283_640_011,
   /** A seed: every tenant has a lock of its own. */
   notifierTests: 7_283_640_012,

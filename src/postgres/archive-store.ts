@@ -1,7 +1,9 @@
 import type { ArchiveRequests, ArchiveStore } from '../ports/archive-store.ts';
+import { StoreError } from '../ports/store-error.ts';
 import { ADVISORY_LOCKS } from './advisory-locks.ts';
-import { type Database, inTransaction } from './database.ts';
+import { type Client, type Database, inTransaction } from './database.ts';
 import {
+  clearStale,
   closeArchiveTask,
   forgetParts,
   hasArchiveWork,
@@ -14,6 +16,7 @@ import {
   openArchiveTask,
   readArchiveStatus,
   readDeploymentId,
+  readTime,
   readTombstones,
   reportArchiveProgress,
   requestArchive,
@@ -28,7 +31,24 @@ import { withStoreErrors } from './store-error.ts';
 
 export function createPostgresArchiveStore(database: Pick<Database, 'pool'>): ArchiveStore {
   const pool = database.pool('upkeep');
+  /** The connection that holds the lock while `runExclusively` works. */
+  let holder: Client | null = null;
+  const confirmExclusion = async (): Promise<void> => {
+    try {
+      await holder?.query('select');
+    } catch (error) {
+      const message =
+        'The archive process lost its lock, because the connection broke. Another one may work.';
+      throw new StoreError('unavailable', message, { cause: error });
+    }
+  };
+  /** For changes that would spoil the work of another process. */
+  const exclusively = async <T>(work: () => Promise<T>): Promise<T> => {
+    await confirmExclusion();
+    return withStoreErrors(work());
+  };
   return {
+    confirmExclusion,
     readDeploymentId: () => withStoreErrors(readDeploymentId(pool)),
     hasParts: (archive) => withStoreErrors(hasParts(pool, archive)),
     runExclusively: (work) =>
@@ -38,7 +58,10 @@ export function createPostgresArchiveStore(database: Pick<Database, 'pool'>): Ar
           if (isLocked) {
             // Other connections do the work, and this transaction holds nothing but the advisory lock.
             await client.query('set local idle_in_transaction_session_timeout = 0');
-            await work();
+            holder = client;
+            await work().finally(() => {
+              holder = null;
+            });
           }
           return isLocked;
         }),
@@ -49,10 +72,11 @@ export function createPostgresArchiveStore(database: Pick<Database, 'pool'>): Ar
     readRows: (kind, range, maxRows, maxBytes) =>
       withStoreErrors(readArchiveRows(pool, kind, range, maxRows, maxBytes)),
     countRows: (kind, from, to) => withStoreErrors(countArchiveRows(pool, kind, from, to)),
+    readTime: () => withStoreErrors(readTime(pool)),
     recordPart: (part, startedAt) =>
-      withStoreErrors(inTransaction(pool, (client) => insertPart(client, part, startedAt))),
-    forgetParts: (partition, days) => withStoreErrors(forgetParts(pool, partition, days)),
-    markVerified: (partition, rows) => withStoreErrors(markVerified(pool, partition, rows)),
+      exclusively(() => inTransaction(pool, (client) => insertPart(client, part, startedAt))),
+    forgetParts: (partition, days) => exclusively(() => forgetParts(pool, partition, days)),
+    markVerified: (partition, rows) => exclusively(() => markVerified(pool, partition, rows)),
     openTask: (partition, total) =>
       withStoreErrors(openArchiveTask(pool, partition, { total, nowMs: Date.now() })),
     reportProgress: (task, progress) => withStoreErrors(reportArchiveProgress(pool, task, progress)),
@@ -60,7 +84,8 @@ export function createPostgresArchiveStore(database: Pick<Database, 'pool'>): Ar
     setFailure: (failure) => withStoreErrors(setArchiveFailure(pool, failure)),
     listStaleParts: () => withStoreErrors(listStaleParts(pool)),
     readTombstones: (part) => withStoreErrors(readTombstones(pool, part)),
-    replacePart: (part) => withStoreErrors(updatePart(pool, part)),
+    replacePart: (part) => exclusively(() => updatePart(pool, part)),
+    clearStale: (part) => exclusively(() => clearStale(pool, part)),
     claimRestore: (runner, silentMs) => withStoreErrors(claimRestore(pool, runner, silentMs)),
     beginRestore: (task, keepMs, total) =>
       withStoreErrors(inTransaction(pool, (client) => beginRestore(client, task, { keepMs, total }))),

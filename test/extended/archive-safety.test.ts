@@ -1,16 +1,22 @@
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import path from 'node:path';
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import pg from 'pg';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { openTarget, readManifests, verifyDay } from '../../src/archive/index.ts';
 import { readValues } from '../../src/archive/part-reader.ts';
-import { newEventId, newId, type Uuid } from '../../src/domain/ids.ts';
+import { dayOf } from '../../src/domain/archive.ts';
+import { newEventId, newId, publicId, type Uuid } from '../../src/domain/ids.ts';
 import type { ArchiveStore } from '../../src/ports/archive-store.ts';
 import { StoreError } from '../../src/ports/store-error.ts';
+import { ADVISORY_LOCKS } from '../../src/postgres/advisory-locks.ts';
 import { WHOLE_TENANT } from '../../src/postgres/queries/expunge-tenant.ts';
 import { archiveAll, dropArchived, dropWithoutArchive, runArchiveOnce } from '../support/archive.ts';
 import { newArchive } from '../support/archive-folder.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { MAIN } from '../support/posthorn.ts';
+import { eventually } from '../support/eventually.ts';
+import { expectStatus, MAIN, startTestPosthorn } from '../support/posthorn.ts';
 import { startProcess } from '../support/processes.ts';
 import {
   createDay,
@@ -247,4 +253,253 @@ describe('LIF-3: expunged data in operational events', () => {
     expect(restored.map((row) => row.text).join()).not.toContain(SECRET);
     expect(await contentOf(folder)).not.toContain(SECRET);
   });
+});
+
+describe('LIF-3: an event that is expunged while it is restored', () => {
+  const SECRET = 'very-private-thing';
+
+  test.each(['events', 'attempts'])('stays expunged if its %s are being inserted', async (kind) => {
+    const { url } = await newArchive();
+    const posthorn = await startTestPosthorn({ database });
+    onTestFinished(() => posthorn.stop());
+    await createDay(database, startOfDay(50));
+    const { id } = await store(50, 'delivered', { data: JSON.stringify(SECRET) });
+    await database.query('update posthorn.attempts set response_body = $1', [Buffer.from(SECRET)]);
+    await archiveAll(database, { url });
+    const task = await orderRestore(50);
+
+    // Holds the restore up after it has read the tombstones and before it commits.
+    await database.query(
+      `create function public.hold_up() returns trigger language plpgsql as
+         $$ begin perform pg_advisory_xact_lock(1); return new; end $$`,
+    );
+    await database.query(
+      `create trigger hold_up before insert on posthorn.${kind} for each row execute function public.hold_up()`,
+    );
+    const blocker = new pg.Client({ connectionString: database.url });
+    await blocker.connect();
+    onTestFinished(() => blocker.end());
+    await blocker.query('select pg_advisory_lock(1)');
+    const run = runArchiveOnce(database, { url });
+    const waiting = async () =>
+      (
+        await database.query(
+          "select from pg_stat_activity where wait_event = 'advisory' and datname = current_database()",
+        )
+      ).length;
+    await eventually('the restore waits', async () => (await waiting()) === 1);
+    const expunged = expectStatus(posthorn.api('DELETE', `/v1/events/${publicId('evt', id)}/payload`), 204);
+    // It waits for the restore, or it has ended.
+    await Promise.race([expunged, eventually('the expunge waits', async () => (await waiting()) === 2)]);
+    await blocker.query('select pg_advisory_unlock(1)');
+    await Promise.all([run, expunged]);
+    expect(await taskOf(task)).toEqual({ state: 'done', error: null });
+    const left = await database.query(
+      `select from posthorn.events where data is not null
+        union all select from posthorn.attempts where response_body is not null`,
+    );
+    expect(left).toEqual([]);
+  });
+});
+
+test('LIF-3: events stay until their attempts are archived with the tenant of the event', async () => {
+  const { folder, url } = await newArchive();
+  await createDay(database, startOfDay(50));
+  await store(50, 'delivered');
+  const wrap = (inner: ArchiveStore): ArchiveStore => ({
+    ...inner,
+    readRows: (kind, range, maxRows, maxBytes) =>
+      kind === 'attempts'
+        ? Promise.reject(new StoreError('other', 'broken'))
+        : inner.readRows(kind, range, maxRows, maxBytes),
+  });
+  for (let round = 0; round < 4; round += 1) {
+    await dropArchived(database);
+    await expect(runArchiveOnce(database, { url, wrap })).rejects.toThrow('broken');
+  }
+  expect(await database.query('select from posthorn.deliveries')).toEqual([]);
+  expect(await database.query('select from posthorn.events')).toHaveLength(1);
+  await expect(
+    database.query(
+      "select posthorn.prepare_partition_swap(name, now()) from posthorn.partitions where parent = 'events' and not kept and to_at < now() - interval '40 days'",
+    ),
+  ).rejects.toThrow(/attempts of .* are not archived/);
+
+  await archiveAll(database, { url });
+  expect(await database.query('select from posthorn.events')).toEqual([]);
+  const [name] = (await filesIn(folder)).filter((each) => /^attempts.*parquet$/.test(each));
+  for await (const rows of readValues(path.join(folder, name!)))
+    expect(rows.map(({ tenant }) => tenant)).toEqual(['acme']);
+});
+
+describe('LIF-2: a damaged file', () => {
+  const damage = async (folder: string, daysAgo: number) => {
+    const file = path.join(folder, `events/day=${dayOf(startOfDay(daysAgo))}/part-0000.parquet`);
+    await writeFile(file, (await readFile(file)).subarray(0, 50));
+  };
+
+  test('does not keep other files from being rewritten, nor partitions from being archived', async () => {
+    const { folder, url } = await newArchive();
+    for (const day of [50, 49]) {
+      await createDay(database, startOfDay(day));
+      await store(day, 'delivered', { tenant: 'gone' });
+    }
+    await archiveAll(database, { url });
+    await damage(folder, 50);
+    await database.query(
+      "insert into posthorn.expunged (kind, id, applied_at) values ('tenant', 'gone', now())",
+    );
+    await createDay(database, startOfDay(48));
+    await store(48, 'delivered');
+    await dropArchived(database);
+
+    await expect(runArchiveOnce(database, { url })).rejects.toThrow(/part-0000\.parquet cannot be rewritten/);
+    const [failure] = await database.query<{ error: string }>('select error from posthorn.archive_state');
+    expect(failure!.error).toContain('cannot be rewritten');
+    const stale = await database.query(
+      'select kind from posthorn.archive_parts where stale_at is not null and day < $1',
+      [dayOf(startOfDay(48))],
+    );
+    expect(stale).toEqual([{ kind: 'events' }]);
+    expect(await dropArchived(database)).toContainEqual(expect.stringMatching(/^deliveries_/));
+  });
+
+  test('ends the restore that needs it, and no other', async () => {
+    const { folder, url } = await newArchive();
+    for (const day of [50, 49]) {
+      await createDay(database, startOfDay(day));
+      await store(day, 'delivered');
+    }
+    await archiveAll(database, { url });
+    await damage(folder, 50);
+    const [broken, other] = [await orderRestore(50), await orderRestore(49)];
+    await runArchiveOnce(database, { url });
+    expect(await taskOf(broken)).toEqual({
+      state: 'failed',
+      error: expect.stringMatching(/part-0000\.parquet cannot be read/),
+    });
+    expect(await taskOf(other)).toEqual({ state: 'done', error: null });
+  });
+
+  test('a download from S3 that breaks is tried again, and is a clear error in the end', async () => {
+    let breaks = 1;
+    const server = createServer((_, answer) => {
+      answer.writeHead(200, { 'content-length': 4 });
+      if (breaks-- <= 0) answer.end('PAR1');
+      else answer.write('P', () => answer.destroy());
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => new Promise<void>((resolve) => void server.close(() => resolve())));
+    const target = openTarget('s3://bucket/prefix', {
+      env: {
+        AWS_ENDPOINT_URL_S3: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+        AWS_ACCESS_KEY_ID: 'key',
+        AWS_SECRET_ACCESS_KEY: 'secret',
+      },
+    });
+    expect(await target.withFile('a', (file) => readFile(file, 'utf8'))).toBe('PAR1');
+    breaks = 10;
+    await expect(target.withFile('a', readFile)).rejects.toThrow(/download of a from s3.* broke/);
+  });
+});
+
+test.each(['replacePart', 'listParts', 'clearStale'] as const)(
+  'LIF-3: a run that is killed before %s of a rewritten file: the next one completes the rewrite',
+  async (step) => {
+    const { folder, url } = await newArchive();
+    await createDay(database, startOfDay(50));
+    await store(50, 'delivered', { tenant: 'very-private-thing' });
+    await store(50, 'delivered');
+    await archiveAll(database, { url });
+    await database.query(
+      "insert into posthorn.expunged (kind, id, applied_at) values ('tenant', 'very-private-thing', now())",
+    );
+    const wrap = (inner: ArchiveStore): ArchiveStore => ({
+      ...inner,
+      [step]: () => Promise.reject(new StoreError('unavailable', 'killed')),
+    });
+    await expect(runArchiveOnce(database, { url, wrap })).rejects.toThrow('killed');
+    await runArchiveOnce(database, { url });
+    expect(await database.query('select from posthorn.archive_parts where stale_at is not null')).toEqual([]);
+    expect(await contentOf(folder)).not.toContain('very-private-thing');
+    expect(await problemsOf(url)).toEqual([]);
+  },
+);
+
+test('LIF-2: a process that lost its lock records and replaces nothing', async () => {
+  const { folder, url } = await newArchive();
+  await createDay(database, startOfDay(50));
+  await store(50, 'delivered');
+  await dropArchived(database);
+  const loseLock = () =>
+    database.query(
+      `select pg_terminate_backend(pid) from pg_locks
+        where locktype = 'advisory' and ((classid::bigint << 32) | objid::bigint) = $1
+          and database = (select oid from pg_database where datname = current_database())`,
+      [ADVISORY_LOCKS.archive],
+    );
+  for (const step of ['readRows', 'recordPart', 'markVerified'] as const) {
+    const wrap = (inner: ArchiveStore): ArchiveStore => ({
+      ...inner,
+      [step]: async (...args: unknown[]) => {
+        await loseLock();
+        return (inner[step] as (...all: unknown[]) => Promise<unknown>)(...args);
+      },
+    });
+    await expect(runArchiveOnce(database, { url, wrap })).rejects.toThrow(/lost its lock/);
+    if (step === 'readRows') expect(await filesIn(folder)).toEqual(['archive.json']);
+    if (step !== 'markVerified')
+      expect(await database.query('select from posthorn.archive_parts')).toEqual([]);
+    expect(await verifiedPartitions()).toEqual([]);
+  }
+  await runArchiveOnce(database, { url });
+  expect(await verifiedPartitions()).toHaveLength(2);
+  expect(await problemsOf(url)).toEqual([]);
+});
+
+test('LIF-3: what is expunged during an export makes its file stale, whatever the clock of this machine says', async () => {
+  const { url } = await newArchive();
+  await createDay(database, startOfDay(50));
+  const { id } = await store(50, 'delivered');
+  await dropArchived(database);
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 3_600_000 });
+  onTestFinished(() => void vi.useRealTimers());
+  await runArchiveOnce(database, {
+    url,
+    wrap: (inner) => ({
+      ...inner,
+      async recordPart(part, startedAt) {
+        await database.query(
+          "insert into posthorn.expunged (kind, id, applied_at) values ('event', $1, now()) on conflict do nothing",
+          [id],
+        );
+        await inner.recordPart(part, startedAt);
+      },
+    }),
+  });
+  expect(
+    await database.query('select kind from posthorn.archive_parts where stale_at is not null order by kind'),
+  ).toEqual([{ kind: 'attempts' }, { kind: 'deliveries' }]);
+});
+
+test('LIF-3: closing a tenant is quick beside many endpoints and many files', async () => {
+  await database.query(
+    `insert into posthorn.endpoints (id, tenant, url, config, version)
+     select gen_random_uuid(), case n when 1 then 'posthorn' else 'acme' end, 'http://127.0.0.1/',
+            case n when 1 then '{"operator":true}' else '{"description":"x"}' end::json, 1
+       from generate_series(1, 10000) as n`,
+  );
+  await database.query(
+    `insert into posthorn.archive_parts (kind, day, part, partition, archive, rows, bytes, sha256, rows_sha256, tenants)
+     select 'events', '2026-01-01'::date + n, 0, 'p', 'file:///a', 1, 1, '', '',
+            case when n % 1000 = 0 then array['posthorn', 'acme'] else array['acme'] end
+       from generate_series(1, 3000) as n`,
+  );
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  onTestFinished(() => client.end());
+  await client.query("set statement_timeout = '2s'");
+  await client.query("insert into posthorn.expunged (kind, id) values ('tenant', 'gone')");
+  const stale = await database.query('select from posthorn.archive_parts where stale_at is not null');
+  expect(stale).toHaveLength(3);
 });

@@ -44,7 +44,6 @@ export const runArchiveOnce = (database: Database, { wrap, ...options }: RunOpti
       {
         store: wrap?.(store) ?? store,
         runner: newId(Date.now()),
-        now: Date.now,
         silentMs: 1000,
         restoreKeepMs: DAY_MS,
         onExported: () => {},

@@ -106,11 +106,29 @@ export class S3Target implements ArchiveTarget {
   async withFile<T>(name: string, read: (file: string) => Promise<T>): Promise<T> {
     const file = await this.spoolPath();
     try {
-      const { body } = await this.#send({ method: 'GET', key: name });
-      await pipeline(body, createWriteStream(file, { mode: 0o600 }));
+      await this.#download(name, file);
       return await read(file);
     } finally {
       await rm(file, { force: true });
+    }
+  }
+
+  /** Again if the connection breaks. */
+  async #download(name: string, file: string): Promise<void> {
+    let pauseMs = FIRST_PAUSE_MS;
+    for (let tries = 1; ; tries += 1) {
+      const { body } = await this.#send({ method: 'GET', key: name });
+      try {
+        await pipeline(body, createWriteStream(file, { mode: 0o600 }));
+        return;
+      } catch (error) {
+        if (tries === TRIES)
+          throw new ArchiveError(`The download of ${name} from ${this.url} broke: ${describe(error)}`, {
+            cause: error,
+          });
+      }
+      await sleep(pauseMs);
+      pauseMs *= 2;
     }
   }
 

@@ -82,7 +82,6 @@ async function runArchiveProcess(config: Config): Promise<number> {
         url,
         pathStyle: config.archivePathStyle,
         runner: newId(Date.now()),
-        now: Date.now,
         silentMs: config.taskTakeoverMs,
         restoreKeepMs: config.restoreDays * DAY_MS,
         onExported: (exported) => {

@@ -57,16 +57,18 @@ create table posthorn.restored_ranges (
 -- Archived copies of what is expunged must be rewritten.
 create function posthorn.mark_stale_parts() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  operators text[];
 begin
   if new.kind = 'event' then
     update posthorn.archive_parts p set stale_at = clock_timestamp()
      where p.kind in ('events', 'attempts') and p.min_id <= posthorn.last_delivery_id(new.id::uuid) and p.max_id >= new.id::uuid;
   else
-    -- Operational events about it belong to the tenant of the operator.
+    -- Operational events about it belong to the tenant of the operator. Read once: there may be many endpoints and many files.
+    operators := array(select distinct e.tenant from posthorn.endpoints e where e.config ->> 'operator' = 'true');
     update posthorn.archive_parts p set stale_at = clock_timestamp(), tenants = array_remove(p.tenants, new.id)
      where p.tenants is null or new.id = any (p.tenants)
-        or (p.kind = 'events'
-            and exists (select from posthorn.endpoints e where e.config ->> 'operator' = 'true' and e.tenant = any (p.tenants)));
+        or (p.kind = 'events' and p.tenants && operators);
   end if;
   return null;
 end $$;
@@ -102,6 +104,14 @@ begin
      where d.parent = 'deliveries' and d.state = 'attached' and not d.kept and d.from_at < old.to_at and d.to_at > old.from_at
   ) then
     raise exception 'posthorn.prepare_partition_swap: the deliveries of "%" are not expired', partition_name
+      using errcode = 'object_not_in_prerequisite_state';
+  end if;
+  -- Attempts do not know their tenant. Without their events they would be archived without it, and no expunge would find them.
+  if old.parent = 'events' and exists (select from posthorn.archive_state s where s.is_required) and exists (
+    select from posthorn.partitions a
+     where a.parent = 'attempts' and a.state = 'attached' and not a.kept and a.from_at < old.to_at and a.to_at > old.from_at
+  ) then
+    raise exception 'posthorn.prepare_partition_swap: the attempts of "%" are not archived', partition_name
       using errcode = 'object_not_in_prerequisite_state';
   end if;
   if exists (select from posthorn.archive_state s where s.is_required)

@@ -2,7 +2,7 @@
 import { newId, type Uuid } from '../../domain/ids.ts';
 import { type Client, inTransaction, type Pool } from '../database.ts';
 import { lockEvent } from './events.ts';
-import { expungePayload } from './expunge-payload.ts';
+import { expungePayload, waitForRestore } from './expunge-payload.ts';
 import { closeTenant, hasOpenExpunge, openExpunges, WHOLE_TENANT } from './expunge-tenant.ts';
 import { createTask } from './tasks.ts';
 import { lockTenant } from './tenants.ts';
@@ -29,6 +29,7 @@ export async function applyTombstones(pool: Pool, nowMs: number): Promise<void> 
 }
 
 async function applyToEvent(client: Client, id: Uuid): Promise<void> {
+  await waitForRestore(client);
   const event = await lockEvent(client, id, null);
   if (event === null) await markApplied(client, 'event', id);
   else await expungePayload(client, event, TOMBSTONE);

@@ -73,7 +73,14 @@ export async function listStaleParts(pool: Pool): Promise<StalePart[]> {
   return rows;
 }
 
-/** Clocks of the server and of this process may differ. */
+export async function readTime(pool: Pool): Promise<number> {
+  const { rows } = await pool.query<{ now: number }>(
+    'select extract(epoch from clock_timestamp())::float8 * 1000 as now',
+  );
+  return rows[0]!.now;
+}
+
+/** Expunges are dated when their transaction begins, but what they delete is visible until it ends. */
 const MARGIN = "interval '1 minute'";
 
 /**
@@ -107,12 +114,12 @@ export async function insertPart(client: Queryable, part: RecordedPart, startedA
   );
 }
 
-/** Records what a part contains after it was rewritten. It stays stale if something else was expunged meanwhile. */
+/** Records what a part contains after it was rewritten. Tenants that were expunged meanwhile stay removed. */
 export async function updatePart(pool: Pool, part: StalePart): Promise<void> {
   await pool.query(
     `update posthorn.archive_parts
-        set rows = $4, bytes = $5, sha256 = $6, rows_sha256 = $7, min_id = $8, max_id = $9, tenants = $10::text[], written_at = now(),
-            stale_at = case when stale_at::text <> $11 then stale_at end
+        set rows = $4, bytes = $5, sha256 = $6, rows_sha256 = $7, min_id = $8, max_id = $9, written_at = now(),
+            tenants = case when stale_at::text = $11 then $10::text[] else tenants end
       where kind = $1 and day = $2::date and part = $3`,
     [
       part.kind,
@@ -127,6 +134,15 @@ export async function updatePart(pool: Pool, part: StalePart): Promise<void> {
       part.tenants,
       part.staleAt,
     ],
+  );
+}
+
+/** The part stays stale if something else was expunged since it was read. */
+export async function clearStale(pool: Pool, { kind, day, part, staleAt }: StalePart): Promise<void> {
+  await pool.query(
+    `update posthorn.archive_parts set stale_at = null
+      where kind = $1 and day = $2::date and part = $3 and stale_at::text = $4`,
+    [kind, day, part, staleAt],
   );
 }
 

@@ -12,7 +12,7 @@ const LOCK_TIMEOUT = "set local lock_timeout = '50ms'";
 
 /**
  * The oldest expired partition. Null also if a task may still replay deliveries out of it, or if the deliveries of a
- * partition of events have not expired.
+ * partition of events have not expired, or with an archive its attempts: they are archived with the tenant of their event.
  */
 export async function findExpiredPartition(
   pool: Pool,
@@ -30,7 +30,9 @@ export async function findExpiredPartition(
                   and (t.cursor is null or t.cursor < posthorn.first_id_at(p.to_at))))
             or (p.parent = 'events' and exists (
                select from posthorn.partitions d
-                where d.parent = 'deliveries' and d.state = 'attached' and not d.kept and d.from_at < p.to_at and d.to_at > p.from_at))
+                where (d.parent = 'deliveries'
+                       or (d.parent = 'attempts' and exists (select from posthorn.archive_state s where s.is_required)))
+                  and d.state = 'attached' and not d.kept and d.from_at < p.to_at and d.to_at > p.from_at))
               or exists (select from posthorn.restored_ranges g
                           where g.until > now() and g.first_id < posthorn.first_id_at(p.to_at) and g.last_id >= posthorn.first_id_at(p.from_at))
               as is_needed

@@ -1,6 +1,7 @@
 /** Deletes the payload of an event, and everything that was derived from it. */
 import type { Uuid } from '../../domain/ids.ts';
 import { idPrefixes, publicId } from '../../domain/ids.ts';
+import { ADVISORY_LOCKS } from '../advisory-locks.ts';
 import type { Client } from '../database.ts';
 import { CHANNEL_NAMES } from '../notifier-channels.ts';
 import { deleteConversions } from './conversions.ts';
@@ -9,6 +10,14 @@ export const EXPUNGED = 'expunged';
 
 /** SQL for the deliveries of the event $1. */
 const OF_EVENT = 'between $1::uuid and posthorn.last_delivery_id($1::uuid)';
+
+/**
+ * Waits for rows that a restore from the archive inserts at this moment, and keeps it from inserting more until the transaction ends.
+ * Afterwards it sees the tombstone. Call it before the event is locked: a restore waits for rows that are being changed.
+ */
+export async function waitForRestore(client: Client): Promise<void> {
+  await client.query('select pg_advisory_xact_lock_shared($1)', [ADVISORY_LOCKS.restores]);
+}
 
 /**
  * Returns the endpoints whose lanes changed. The order matters: when the waiting deliveries are gone, no further attempt of

@@ -5,7 +5,7 @@ import type { Client } from '../database.ts';
 import { CHANNEL_NAMES } from '../notifier-channels.ts';
 import { deleteConversions } from './conversions.ts';
 import { nextVersion } from './endpoints.ts';
-import { expungePayload } from './expunge-payload.ts';
+import { expungePayload, waitForRestore } from './expunge-payload.ts';
 import type { Selection } from './select-deliveries.ts';
 
 /** The selection of a task that expunges a tenant, without its name. */
@@ -238,6 +238,7 @@ export async function expungeOperationalEvents(
 ): Promise<Uuid | null> {
   const { tenant, operatorTenant } = about;
   if (tenant === operatorTenant) return null;
+  await waitForRestore(client);
   const { rows } = await client.query<{ id: Uuid; candidate: Buffer | null }>(
     `select e.id, case when e.type like 'posthorn.%'
                         and position(convert_to('"tenant":' || to_json($2::text)::text, 'UTF8') in e.data) > 0

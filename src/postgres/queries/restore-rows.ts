@@ -5,6 +5,7 @@ import { DAY_MS } from '../../domain/retention.ts';
 import type { ArchivedRow } from '../../ports/archive-rows.ts';
 import type { RestoreTask } from '../../ports/archive-store.ts';
 import { withoutExpunged } from '../../ports/expunged-rows.ts';
+import { ADVISORY_LOCKS } from '../advisory-locks.ts';
 import type { Client, Pool } from '../database.ts';
 import { readTombstones } from './archive.ts';
 import { claimTask } from './tasks.ts';
@@ -48,7 +49,7 @@ export async function beginRestore(
 
 /**
  * Returns false if the task was cancelled, or another process has it. The tenants are locked, so that an expunge waits for this
- * transaction and deletes what it inserted.
+ * transaction and deletes what it inserted. So does the expunge of an event (`waitForRestore`).
  */
 export async function restoreRows(
   client: Client,
@@ -61,6 +62,7 @@ export async function restoreRows(
     [task.id, task.runner],
   );
   if (running.length === 0) return false;
+  await client.query('select pg_advisory_xact_lock($1)', [ADVISORY_LOCKS.restores]);
   const wanted = await selectAllowed(client, task, kind, rows);
   await insertRows(client, kind, wanted);
   await client.query(
