@@ -3,7 +3,7 @@
  * routes of endpoints do not show, so that its messages are deliveries like all others (docs/adr/0019-notifiers.md).
  */
 import { randomUUID } from 'node:crypto';
-import { type EgressPolicy, withoutPath } from '../deliver/index.ts';
+import { type EgressPolicy, maskedTarget } from '../deliver/index.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { RetryConfig } from '../domain/endpoint-config.ts';
 import { matchesType } from '../domain/event.ts';
@@ -129,7 +129,7 @@ export class Notifiers {
         objectId: publicId(idPrefixes.notifier, id),
         changes: [
           { field: 'kind', after: notifier.kind },
-          { field: 'target', after: withoutPath(url) },
+          { field: 'target', after: maskedTarget(url) },
           { field: 'events', after: notifier.events },
           { field: 'operator', after: operator },
         ],
@@ -139,17 +139,13 @@ export class Notifiers {
     return (await findNotifier(pool, id, null))!;
   }
 
-  /** Its history stays readable. The address is deleted with it. */
+  /** Its history stays readable. Of its URL or address, only what history shows is left. */
   async delete({ caller, audit }: Actor, id: Uuid): Promise<void> {
     const { pool, endpoints } = this.#dependencies;
     await inTransaction(pool, async (client) => {
       const notifier = await findNotifier(client, id, caller.tenant);
       if (notifier === null) throw notFound('notifier', id);
-      await deleteNotifier(
-        client,
-        id,
-        notifier.config.notifier.kind === 'email' ? 'mailto:' : withoutPath(notifier.url),
-      );
+      await deleteNotifier(client, id, maskedTarget(notifier.url));
       await audit.record(client, {
         action: 'notifier.delete',
         tenant: notifier.tenant,

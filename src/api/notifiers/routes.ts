@@ -34,7 +34,8 @@ export function notifierRoutes(
           problems: {
             url_invalid: '`url` is not a complete http or https URL.',
             url_forbidden: '`url` points to an address that Posthorn may not call, or is not https.',
-            conflict: 'The data of the tenant is being deleted, or a node of the previous release is running.',
+            conflict:
+              'The data of the tenant is being deleted, or a node of the previous release is running.',
             rate_limited:
               'Too many confirmations were sent to this address or by this tenant, or the key makes too many requests.',
           },

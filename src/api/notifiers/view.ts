@@ -1,4 +1,4 @@
-import { addressOf, withoutPath } from '../../deliver/index.ts';
+import { addressOf, maskedTarget } from '../../deliver/index.ts';
 import { mayReadSecrets } from '../../domain/access-scopes.ts';
 import { idPrefixes, publicId } from '../../domain/ids.ts';
 import type { Caller } from '../../manage/caller.ts';
@@ -14,7 +14,7 @@ export function showNotifier(caller: Caller, view: NotifierView): Shown<typeof N
     operator: view.config.operator ?? false,
     kind,
     // The path is what allows to post.
-    url: kind === 'email' ? null : mayReadSecrets(caller) ? view.url : withoutPath(view.url),
+    url: kind === 'email' ? null : mayReadSecrets(caller) ? view.url : maskedTarget(view.url),
     address: kind === 'email' ? addressOf(view.url) : null,
     events,
     description: view.description,
