@@ -107,6 +107,11 @@ describe('OBS-4: a notifier for a chat', () => {
     const tenant = newTenant();
     const chat = await newReceiver();
     const notifier = await newNotifier({ kind: 'slack', tenant, url: `${chat.url}/services/SECRET` });
+    const stored = await posthorn.database.query('select * from posthorn.endpoints where tenant = $1', [
+      tenant,
+    ]);
+    expect(JSON.stringify(stored)).toContain(`${chat.url}/[redacted]`);
+    expect(JSON.stringify(stored)).not.toContain('SECRET');
     const reader = await newKey({ scope: 'read', tenant });
     const { body } = await posthorn.api('GET', `/v1/notifiers/${notifier.id}`, undefined, reader);
     expect(body.url).toBe(`${chat.url}/[redacted]`);
