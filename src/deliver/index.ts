@@ -18,8 +18,8 @@ export {
   redactHeaders,
   redactionOf,
 } from './headers.ts';
-export { addressOf, type ConfirmationGate, Mailer } from './mailer.ts';
-export { withoutPath } from './redacted-url.ts';
+export { type ConfirmationGate, Mailer } from './mailer.ts';
+export { addressOf, maskedTarget } from './redacted-url.ts';
 export { createDnsLookup, createSystemLookup, type Lookup } from './resolve.ts';
 export { sendAlsoNotices } from './send-notices.ts';
 export { signMessage } from './sign.ts';

@@ -23,6 +23,7 @@ import type { AttemptRequest } from '../ports/stages.ts';
 import { codeOf, errorMessage } from './classify-error.ts';
 import { MailQueue, type QueuedMail } from './mail-queue.ts';
 import { noticeBody, subjectOf } from './notice-body.ts';
+import { addressOf, maskedAddress, maskedTarget } from './redacted-url.ts';
 
 /** One message for one recipient. */
 export interface Mail {
@@ -112,7 +113,7 @@ export class Mailer {
       timing: { dnsMs: null, connectMs: null, tlsMs: null, firstByteMs: null },
       statusCode: null,
       error: null,
-      url: request.endpoint.url,
+      url: maskedTarget(request.endpoint.url),
       requestHeaders,
       responseHeaders: null,
       responseBody: null,
@@ -211,12 +212,11 @@ const isUnknown = (error: unknown): boolean =>
 /** The code by which a mail server takes a message. */
 const MAIL_TAKEN = 250;
 
-export const addressOf = (mailto: string): string => decodeURIComponent(mailto.slice('mailto:'.length));
-
+/** As they are recorded: attempts outlive the notifier, so they do not contain the address. */
 const headersOf = ({ from, to, subject, messageId, headers }: Mail): Record<string, string> => ({
   'content-type': 'text/plain; charset=utf-8',
   from,
-  to,
+  to: maskedAddress(to),
   subject,
   'message-id': messageId,
   ...headers,

@@ -1,7 +1,7 @@
 import type { SendRequest } from '../ports/stages.ts';
 import type { Deliverer } from './deliverer.ts';
 import type { Mailer } from './mailer.ts';
-import { withoutPath } from './redacted-url.ts';
+import { maskedTarget } from './redacted-url.ts';
 
 /** Sends requests to endpoints and chats with the deliverer, and to e-mail addresses with the mailer. */
 export function sendAlsoNotices(
@@ -12,6 +12,6 @@ export function sendAlsoNotices(
     const kind = request.endpoint.notifier?.kind;
     if (kind === undefined) deliverer.send(request, done);
     else if (kind === 'email') mailer.send(request, done);
-    else deliverer.send(request, (outcome) => done({ ...outcome, url: withoutPath(outcome.url) }));
+    else deliverer.send(request, (outcome) => done({ ...outcome, url: maskedTarget(outcome.url) }));
   };
 }

@@ -63,8 +63,8 @@ export interface EndpointConfig {
   sealed_headers?: Record<string, SealedValue>;
   auth?: AuthConfig;
   tls?: TlsConfig;
-  /** The secrets of `auth` and `tls`. */
-  sealed_settings?: { auth?: SealedValue; tls?: SealedValue };
+  /** The secrets of `auth` and `tls`, and the URL of a notifier. */
+  sealed_settings?: { auth?: SealedValue; tls?: SealedValue; url?: SealedValue };
   signature?: Endpoint['signature'];
   retry?: RetryConfig;
   /** Null: no breaker. Absent: the default breaker. */

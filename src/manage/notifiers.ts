@@ -3,7 +3,7 @@
  * routes of endpoints do not show, so that its messages are deliveries like all others (docs/adr/0019-notifiers.md).
  */
 import { randomUUID } from 'node:crypto';
-import { type EgressPolicy, withoutPath } from '../deliver/index.ts';
+import { type EgressPolicy, maskedTarget } from '../deliver/index.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { RetryConfig } from '../domain/endpoint-config.ts';
 import { matchesType } from '../domain/event.ts';
@@ -28,6 +28,7 @@ import {
 } from '../postgres/queries/notifiers.ts';
 import { publishOperational } from '../postgres/queries/operational-events.ts';
 import { hasEarlierWorkers } from '../postgres/queries/ownership.ts';
+import { openUrl, sealUrl } from '../postgres/sealed-settings.ts';
 import type { SecretBox } from '../postgres/secret-box.ts';
 import type { Actor, Caller } from './caller.ts';
 import { CONFIRMATION_LIMITS, type Confirmations, hashOf } from './confirmations.ts';
@@ -103,17 +104,19 @@ export class Notifiers {
       );
     const notifier = this.#configOf(input, operator);
     const id = newId(clock.now());
-    const endpoint = { id, tenant, url, description: input.description ?? '', metadata: {} };
+    const shownUrl = maskedTarget(url);
+    const endpoint = { id, tenant, url: shownUrl, description: input.description ?? '', metadata: {} };
+    const config = {
+      events: [noticeTypes.digest],
+      retry: RETRY,
+      ...(notifier.kind === 'email' && MAIL_PACE),
+      notifier,
+      ...(operator && { operator }),
+    };
     await inTransaction(pool, async (client) => {
       await createEndpoint(client, {
         ...endpoint,
-        config: {
-          events: [noticeTypes.digest],
-          retry: RETRY,
-          ...(notifier.kind === 'email' && MAIL_PACE),
-          notifier,
-          ...(operator && { operator }),
-        },
+        config: sealUrl(config, url, id, secretBox),
         enabled: true,
         paused: false,
       });
@@ -122,14 +125,14 @@ export class Notifiers {
         throw invalidField('tenant', `may have at most ${MAX_PER_TENANT} notifiers: delete some`);
       const sealed = secretBox.seal(generateSecret('standard'), id);
       await addSecret(client, { id: newId(clock.now()), endpointId: id, sealed });
-      if (notifier.confirmation !== undefined) await this.#askForConfirmation(client, endpoint);
+      if (notifier.confirmation !== undefined) await this.#askForConfirmation(client, { id, tenant, url });
       await audit.record(client, {
         action: 'notifier.create',
         tenant,
         objectId: publicId(idPrefixes.notifier, id),
         changes: [
           { field: 'kind', after: notifier.kind },
-          { field: 'target', after: withoutPath(url) },
+          { field: 'target', after: shownUrl },
           { field: 'events', after: notifier.events },
           { field: 'operator', after: operator },
         ],
@@ -139,17 +142,18 @@ export class Notifiers {
     return (await findNotifier(pool, id, null))!;
   }
 
-  /** Its history stays readable. The address is deleted with it. */
+  /** Where the messages of a notifier go: the whole URL. */
+  urlOf(notifier: NotifierView): string {
+    return openUrl(notifier, this.#dependencies.secretBox);
+  }
+
+  /** Its history stays readable. Of its URL or address, only what history shows is left. */
   async delete({ caller, audit }: Actor, id: Uuid): Promise<void> {
     const { pool, endpoints } = this.#dependencies;
     await inTransaction(pool, async (client) => {
       const notifier = await findNotifier(client, id, caller.tenant);
       if (notifier === null) throw notFound('notifier', id);
-      await deleteNotifier(
-        client,
-        id,
-        notifier.config.notifier.kind === 'email' ? 'mailto:' : withoutPath(notifier.url),
-      );
+      await deleteNotifier(client, id, maskedTarget(notifier.url));
       await audit.record(client, {
         action: 'notifier.delete',
         tenant: notifier.tenant,

@@ -5,6 +5,7 @@ import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { Pool } from './database.ts';
 import { NEWEST_SECRET_FIRST } from './queries/rotate-secret.ts';
 import { openConfig, withoutSecrets } from './sealed-config.ts';
+import { openUrl } from './sealed-settings.ts';
 import type { SecretBox } from './secret-box.ts';
 import { SharedValues } from './shared-values.ts';
 import { withStoreErrors } from './store-error.ts';
@@ -199,7 +200,7 @@ function toEndpoint(row: EndpointRow, box: SecretBox, shared: SharedValues): End
     {
       id,
       tenant: shared.text(row.tenant),
-      url: row.url,
+      url: row.deleted ? row.url : openUrl(row, box),
       config,
       enabled: row.enabled,
       disabledReason: row.disabled_reason,

@@ -1,6 +1,6 @@
 /**
  * The secrets of `auth` and `tls`, one each: they are sealed in `sealed_settings` of the configuration, and opened to
- * send.
+ * send. So is the URL of a notifier: its path allows to post, or it is the e-mail address of a person.
  */
 import { authSecrets } from '../domain/endpoint-auth.ts';
 import type { EndpointConfig } from '../domain/endpoint-config.ts';
@@ -39,4 +39,19 @@ export function openSettings(config: EndpointConfig, id: Uuid, box: SecretBox): 
   if (tls !== undefined && sealed.tls !== undefined)
     open.tls = { ...tls, key: openValue(sealed.tls, settingOwner(id, 'tls'), box) };
   return open;
+}
+
+/** Adds the URL of a notifier. The column `url` has only what everybody may see. */
+export function sealUrl(config: EndpointConfig, url: string, id: Uuid, box: SecretBox): EndpointConfig {
+  const sealed = sealValue(url, settingOwner(id, 'url'), box);
+  return { ...config, sealed_settings: { ...config.sealed_settings, url: sealed } };
+}
+
+/** Returns the URL that requests go to. */
+export function openUrl(
+  { id, url, config }: { readonly id: Uuid; readonly url: string; readonly config: EndpointConfig },
+  box: SecretBox,
+): string {
+  const sealed = config.sealed_settings?.url;
+  return sealed === undefined ? url : openValue(sealed, settingOwner(id, 'url'), box);
 }

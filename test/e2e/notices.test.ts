@@ -107,6 +107,11 @@ describe('OBS-4: a notifier for a chat', () => {
     const tenant = newTenant();
     const chat = await newReceiver();
     const notifier = await newNotifier({ kind: 'slack', tenant, url: `${chat.url}/services/SECRET` });
+    const stored = await posthorn.database.query('select * from posthorn.endpoints where tenant = $1', [
+      tenant,
+    ]);
+    expect(JSON.stringify(stored)).toContain(`${chat.url}/[redacted]`);
+    expect(JSON.stringify(stored)).not.toContain('SECRET');
     const reader = await newKey({ scope: 'read', tenant });
     const { body } = await posthorn.api('GET', `/v1/notifiers/${notifier.id}`, undefined, reader);
     expect(body.url).toBe(`${chat.url}/[redacted]`);
@@ -343,6 +348,29 @@ describe('OBS-4: an e-mail address of a tenant', () => {
     expect(stored!.config).toMatchObject({ max_in_flight: 1 });
     release();
     await mail.waitFor(6, address);
+  });
+
+  test('is in no table after the notifier was deleted: attempts and audit log have one letter of it', async () => {
+    const address = 'secret.name@private.test';
+    const notifier = await newNotifier({ kind: 'email', operator: true, address });
+    await expectStatus(posthorn.api('POST', `/v1/notifiers/${notifier.id}/test`), 202);
+    const [delivery] = await untilDelivered(notifier);
+    const [attempt] = await attemptsOf(posthorn, delivery.id);
+    expect(attempt).toMatchObject({
+      url: 'mailto:s…@private.test',
+      request_headers: { to: 's…@private.test', from: 'Posthorn <posthorn@sender.test>' },
+    });
+    const { text } = await posthorn.api('GET', `/v1/audit?object_id=${notifier.id}`);
+    expect(text).toContain('mailto:s…@private.test');
+    await expectStatus(posthorn.api('DELETE', `/v1/notifiers/${notifier.id}`), 204);
+    const tables = await posthorn.database.query<{ name: string }>(
+      "select tablename as name from pg_tables where schemaname = 'posthorn'",
+    );
+    for (const { name } of tables)
+      expect(
+        await posthorn.database.query(`select from posthorn.${name} t where t::text like '%secret.name%'`),
+        name,
+      ).toEqual([]);
   });
 
   test('that the mail server refuses for good is a dead letter; a temporary failure is retried', async () => {

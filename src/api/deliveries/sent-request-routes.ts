@@ -36,6 +36,10 @@ const AttemptParams = Type.Object({
   }),
 });
 
+/** Headers of e-mails can have any character. HTTP sends one byte per character, so these are UTF-8. */
+const toHeaderValue = (value: string): string =>
+  /[\u0100-\uffff]/.test(value) ? Buffer.from(value, 'utf8').toString('latin1') : value;
+
 /**
  * Shows a past request as an answer: its body, rebuilt byte for byte from the stored event, and the headers that were
  * sent with it (signature, timestamp), without credentials. Headers of the endpoint's owner get the prefix
@@ -82,7 +86,7 @@ export function sentRequestRoutes(
         );
         if (sent === null) throw new Problem('not_found', 'The payload is no longer stored.');
         for (const [name, value] of Object.entries(headers))
-          void reply.header(REPEATED.test(name) ? name : `${SENT_PREFIX}${name}`, value);
+          void reply.header(REPEATED.test(name) ? name : `${SENT_PREFIX}${name}`, toHeaderValue(value));
         // The endpoint's version may have changed since; the header has the one that was sent.
         const endpoint = { ...resolveEndpoint(record, []), apiVersion: headers[API_VERSION] ?? null };
         return reply

@@ -1,10 +1,10 @@
 import type { FastifyPluginAsync } from 'fastify';
 import type { Static } from 'typebox';
 import { idPrefixes } from '../../domain/ids.ts';
-import { visibleTenant } from '../../manage/caller.ts';
+import { type Caller, visibleTenant } from '../../manage/caller.ts';
 import type { Notifiers } from '../../manage/notifiers.ts';
 import { notFound, readObjectId } from '../../manage/object-ids.ts';
-import { findNotifier, listNotifiers } from '../../postgres/queries/notifiers.ts';
+import { findNotifier, listNotifiers, type NotifierView } from '../../postgres/queries/notifiers.ts';
 import { DeliverySchema } from '../deliveries/schema.ts';
 import { showDelivery } from '../deliveries/view.ts';
 import type { ApiDependencies } from '../dependencies.ts';
@@ -19,6 +19,7 @@ export function notifierRoutes(
   notifiers: Notifiers,
   { pool, endpoints }: Pick<ApiDependencies, 'pool' | 'endpoints'>,
 ): FastifyPluginAsync {
+  const show = (caller: Caller, view: NotifierView) => showNotifier(caller, view, notifiers.urlOf(view));
   return async (server) => {
     server.post<{ Body: Static<typeof NewNotifier> }>(
       '/notifiers',
@@ -34,14 +35,15 @@ export function notifierRoutes(
           problems: {
             url_invalid: '`url` is not a complete http or https URL.',
             url_forbidden: '`url` points to an address that Posthorn may not call, or is not https.',
-            conflict: 'The data of the tenant is being deleted, or a node of the previous release is running.',
+            conflict:
+              'The data of the tenant is being deleted, or a node of the previous release is running.',
             rate_limited:
               'Too many confirmations were sent to this address or by this tenant, or the key makes too many requests.',
           },
         },
       },
       async (request, reply) => {
-        const shown = showNotifier(request.caller, await notifiers.create(request, request.body));
+        const shown = show(request.caller, await notifiers.create(request, request.body));
         return reply.code(201).header('location', `/v1/notifiers/${shown.id}`).send(shown);
       },
     );
@@ -64,7 +66,7 @@ export function notifierRoutes(
           before: readCursor(idPrefixes.notifier, cursor),
           limit: limit + 1,
         });
-        return toPage(rows, limit, idPrefixes.notifier, (row) => showNotifier(caller, row));
+        return toPage(rows, limit, idPrefixes.notifier, (row) => show(caller, row));
       },
     );
 
@@ -83,7 +85,7 @@ export function notifierRoutes(
         const id = readObjectId('notifier', params.id);
         const notifier = await findNotifier(pool, id, caller.tenant);
         if (notifier === null) throw notFound('notifier', id);
-        return showNotifier(caller, notifier);
+        return show(caller, notifier);
       },
     );
 

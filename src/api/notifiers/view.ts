@@ -1,4 +1,4 @@
-import { addressOf, withoutPath } from '../../deliver/index.ts';
+import { addressOf, maskedTarget } from '../../deliver/index.ts';
 import { mayReadSecrets } from '../../domain/access-scopes.ts';
 import { idPrefixes, publicId } from '../../domain/ids.ts';
 import type { Caller } from '../../manage/caller.ts';
@@ -6,7 +6,12 @@ import type { NotifierView } from '../../postgres/queries/notifiers.ts';
 import type { Shown } from '../openapi/describe.ts';
 import type { NotifierSchema, notifierStatuses } from './schema.ts';
 
-export function showNotifier(caller: Caller, view: NotifierView): Shown<typeof NotifierSchema> {
+/** `target`: the whole URL or address. */
+export function showNotifier(
+  caller: Caller,
+  view: NotifierView,
+  target: string,
+): Shown<typeof NotifierSchema> {
   const { kind, events, confirmed_at } = view.config.notifier;
   return {
     id: publicId(idPrefixes.notifier, view.id),
@@ -14,8 +19,8 @@ export function showNotifier(caller: Caller, view: NotifierView): Shown<typeof N
     operator: view.config.operator ?? false,
     kind,
     // The path is what allows to post.
-    url: kind === 'email' ? null : mayReadSecrets(caller) ? view.url : withoutPath(view.url),
-    address: kind === 'email' ? addressOf(view.url) : null,
+    url: kind === 'email' ? null : mayReadSecrets(caller) ? target : maskedTarget(target),
+    address: kind === 'email' ? addressOf(target) : null,
     events,
     description: view.description,
     status: statusOf(view),

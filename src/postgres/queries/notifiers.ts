@@ -5,7 +5,7 @@ import { ADVISORY_LOCKS } from '../advisory-locks.ts';
 import type { Client, Queryable } from '../database.ts';
 import { deleteEndpoint, type EndpointView, nextVersion } from './endpoints.ts';
 
-/** A notifier as it is stored: an endpoint whose configuration has `notifier`. */
+/** A notifier as it is stored: an endpoint whose configuration has `notifier`. Its URL is masked; the whole one is sealed. */
 export type NotifierView = Pick<
   EndpointView,
   'id' | 'tenant' | 'url' | 'description' | 'enabled' | 'disabled_reason' | 'created_at'
@@ -55,7 +55,10 @@ export async function countNotifiers(client: Queryable, tenant: string): Promise
 /** Deletes a notifier. `url` takes the place of its URL, which is a credential or an e-mail address. */
 export async function deleteNotifier(client: Client, id: Uuid, url: string): Promise<void> {
   await deleteEndpoint(client, id);
-  await client.query('update posthorn.endpoints set url = $2 where id = $1', [id, url]);
+  await client.query(
+    "update posthorn.endpoints set url = $2, config = config #- '{sealed_settings,url}' where id = $1",
+    [id, url],
+  );
   await client.query('delete from posthorn.notice_digests where endpoint_id = $1', [id]);
 }
 
