@@ -5,9 +5,9 @@ import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import type { ArchiveKind } from '../domain/archive.ts';
 import { deliveryIdOf, newEventId, newId } from '../domain/ids.ts';
 import type { AttemptRow, DeliveryRow, EventRow, RowsByKind } from '../ports/archive-rows.ts';
+import { withoutExpunged } from '../ports/expunged-rows.ts';
 import { examineFile, readRows } from './part-reader.ts';
 import { PartWriter } from './part-writer.ts';
-import { withoutExpunged } from './rewrite-parts.ts';
 
 let file: string;
 beforeEach(async () => {
