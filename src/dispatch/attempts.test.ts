@@ -2,7 +2,8 @@ import { expect, it } from 'vitest';
 import { anEndpoint, anEvent } from '../../test/support/attempts.ts';
 import { newEventId } from '../domain/ids.ts';
 import type { AttemptRequest, ConversionResult } from '../ports/stages.ts';
-import { Attempts, type AttemptsOptions } from './attempts.ts';
+import { Attempts } from './attempts.ts';
+import type { AttemptsOptions } from './attempts-options.ts';
 import type { Lane, LaneItem } from './lane.ts';
 
 it('VER-2: a payload that was converted for another version than the endpoint pins now is not sent', () => {

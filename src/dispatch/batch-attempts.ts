@@ -16,7 +16,7 @@ import { newId, type Uuid } from '../domain/ids.ts';
 import type { AttemptOutcome, Verdict } from '../domain/outcome.ts';
 import type { HealthChange, SettledAttempt } from '../ports/delivery-queue.ts';
 import type { AttemptRequest, ResultRecorder, SendRequest } from '../ports/stages.ts';
-import type { AttemptObserver } from './attempts.ts';
+import type { AttemptObserver } from './attempts-options.ts';
 import type { Batch, BatchComposer } from './batch-composer.ts';
 import type { BatchRecorder } from './batch-recorder.ts';
 import { decideBatch, type EventVerdict } from './batch-verdicts.ts';

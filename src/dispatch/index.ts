@@ -1,4 +1,5 @@
-export { type AttemptObserver, Attempts } from './attempts.ts';
+export { Attempts } from './attempts.ts';
+export type { AttemptObserver } from './attempts-options.ts';
 export { BatchComposer } from './batch-composer.ts';
 export { BatchRecorder } from './batch-recorder.ts';
 export { CarefulShards } from './careful-shards.ts';
