@@ -1,6 +1,6 @@
 /**
  * The catalogue in memory: which event types exist, their versions and modes. Schemas are read and compiled when they are
- * needed first, and a bounded number of them is kept.
+ * needed first, and kept within a bound of memory.
  */
 import { latestVersion, type ValidationMode } from '../domain/event-type-version.ts';
 import type { TypeVersion } from '../domain/version-pins.ts';
@@ -17,18 +17,32 @@ export interface KnownType extends CatalogueType {
 export interface EventCatalogueOptions {
   readonly store: Pick<CatalogueStore, 'load' | 'loadSchema'>;
   readonly onProblem: (what: string, error: unknown) => void;
+  /** How much memory compiled schemas may take, as estimated from their size. */
+  readonly maxCompiledBytes?: number;
 }
 
 interface CachedSchema {
   readonly revision: string;
-  readonly schema: Promise<CompiledSchema | null>;
+  readonly schema: Promise<LoadedSchema>;
+  /** An estimate. Until the schema is loaded, that of an empty one. */
+  bytes: number;
+}
+
+interface LoadedSchema {
+  /** Null: there is none, or it is not usable. */
+  readonly compiled: CompiledSchema | null;
+  /** Of its JSON. */
+  readonly length: number;
 }
 
 /** Deliveries of such a version announce its end. */
 const hasNotice = ({ status, sunsetAt }: CatalogueVersion): boolean =>
   status === 'deprecated' || status === 'retired' || sunsetAt !== null;
 
-const MAX_COMPILED = 500;
+/** Compiled schemas took 16 KiB, and 50 bytes for each byte of their JSON. */
+const BYTES_PER_SCHEMA = 16 * 1024;
+const BYTES_PER_BYTE = 50;
+const MAX_COMPILED_BYTES = 128 * 1024 * 1024;
 
 export class EventCatalogue implements VersionDirectory {
   readonly #options: EventCatalogueOptions;
@@ -38,6 +52,7 @@ export class EventCatalogue implements VersionDirectory {
   hasNotices = false;
   /** By type and version. The first is the least recently used. */
   readonly #compiled = new Map<string, CachedSchema>();
+  #compiledBytes = 0;
   #running: Promise<void> | null = null;
   #next: Promise<void> | null = null;
 
@@ -96,30 +111,51 @@ export class EventCatalogue implements VersionDirectory {
     const key = `${type.name}\n${version?.version ?? ''}`;
     const { revision } = version ?? type;
     const cached = this.#compiled.get(key);
-    if (cached !== undefined) this.#compiled.delete(key);
-    const entry =
-      cached?.revision === revision
-        ? cached
-        : { revision, schema: this.#compile(type.name, version?.version ?? null) };
+    const isCurrent = cached?.revision === revision;
+    const entry = isCurrent
+      ? cached
+      : { revision, schema: this.#loadSchema(type.name, version?.version ?? null), bytes: BYTES_PER_SCHEMA };
+    this.#forget(key);
     this.#compiled.set(key, entry);
-    if (this.#compiled.size > MAX_COMPILED) this.#compiled.delete(this.#compiled.keys().next().value!);
+    this.#compiledBytes += entry.bytes;
     try {
-      return await entry.schema;
+      const { compiled, length } = await entry.schema;
+      if (!isCurrent) this.#weigh(key, entry, length);
+      return compiled;
     } catch (error) {
-      if (this.#compiled.get(key) === entry) this.#compiled.delete(key);
+      if (this.#compiled.get(key) === entry) this.#forget(key);
       throw error;
     }
   }
 
-  async #compile(eventType: string, version: string | null): Promise<CompiledSchema | null> {
+  #forget(key: string): void {
+    this.#compiledBytes -= this.#compiled.get(key)?.bytes ?? 0;
+    this.#compiled.delete(key);
+  }
+
+  /** Counts a schema that was compiled, and drops others that were not used for the longest time. */
+  #weigh(key: string, entry: CachedSchema, length: number): void {
+    if (this.#compiled.get(key) !== entry) return;
+    this.#compiledBytes -= entry.bytes;
+    entry.bytes += BYTES_PER_BYTE * length;
+    this.#compiledBytes += entry.bytes;
+    const { maxCompiledBytes = MAX_COMPILED_BYTES } = this.#options;
+    for (const oldest of this.#compiled.keys()) {
+      if (this.#compiledBytes <= maxCompiledBytes) return;
+      if (oldest !== key) this.#forget(oldest);
+    }
+  }
+
+  async #loadSchema(eventType: string, version: string | null): Promise<LoadedSchema> {
     const schema = await this.#options.store.loadSchema(eventType, version);
-    if (schema === null) return null;
+    if (schema === null) return { compiled: null, length: 0 };
+    const { length } = JSON.stringify(schema);
     try {
-      return compileStored(schema);
+      return { compiled: compileStored(schema), length };
     } catch (error) {
       // An earlier release stored a schema that this one refuses. Its events are not checked.
       this.#options.onProblem(`compile the schema of ${eventType}`, error);
-      return null;
+      return { compiled: null, length: 0 };
     }
   }
 }

@@ -33,13 +33,17 @@ export class Acceptor {
   readonly #batcher: Batcher<PendingEvent>;
   readonly #wide: WidePath;
   readonly #blocked: BlockedPath;
+  readonly #bytesOf = ({ data }: NewEvent): number => data.length + EVENT_OVERHEAD_BYTES;
+  /** Events whose payload is being checked against a schema, which may have to be loaded first. */
+  #checkedItems = 0;
+  #checkedBytes = 0;
 
   constructor(options: AcceptorOptions) {
     const { admission, writer, clock, batchRows, batchBytes, onBatchWritten } = options;
     this.#admission = admission;
     this.#schemas = options.schemas;
     this.#clock = clock;
-    const bytesOf = (item: PendingEvent): number => item.event.data.length + EVENT_OVERHEAD_BYTES;
+    const bytesOf = ({ event }: PendingEvent): number => this.#bytesOf(event);
     const blocked: BlockedPath = new BlockedPath({
       clock,
       bytesOf,
@@ -62,7 +66,8 @@ export class Acceptor {
   }
 
   get waitingEvents(): number {
-    return this.#batcher.waitingItems + this.#wide.waitingItems + this.#blocked.waitingItems;
+    const { waitingItems } = this.#batcher;
+    return this.#checkedItems + waitingItems + this.#wide.waitingItems + this.#blocked.waitingItems;
   }
 
   /** Tenants on the wide path may fill half of the queue: what waits there counts twice for them. */
@@ -70,9 +75,15 @@ export class Acceptor {
     const weight = this.#wide.has(tenant) ? 2 : 1;
     return {
       waitingItems:
-        this.#batcher.waitingItems + this.#blocked.waitingItems + weight * this.#wide.waitingItems,
+        this.#checkedItems +
+        this.#batcher.waitingItems +
+        this.#blocked.waitingItems +
+        weight * this.#wide.waitingItems,
       waitingBytes:
-        this.#batcher.waitingBytes + this.#blocked.waitingBytes + weight * this.#wide.waitingBytes,
+        this.#checkedBytes +
+        this.#batcher.waitingBytes +
+        this.#blocked.waitingBytes +
+        weight * this.#wide.waitingBytes,
     };
   }
 
@@ -80,7 +91,7 @@ export class Acceptor {
   async accept(published: NewEvent): Promise<Accepted> {
     this.#admission.checkLoad(published, this.#levelFor(published.tenant));
     const checked = this.#schemas?.check.check(published, { canRefuse: true }) ?? published;
-    const event = checked instanceof Promise ? await checked : checked;
+    const event = checked instanceof Promise ? await this.#countWhileChecked(published, checked) : checked;
     if (event.endpointIds !== null) await this.#admission.checkTargets(event);
     const id = newEventId(this.#clock.now());
     const fingerprint = fingerprintOf(event);
@@ -100,6 +111,18 @@ export class Acceptor {
       if (!duplicate) this.#schemas?.failures.onFlagged(event, id);
     }
     return accepted;
+  }
+
+  async #countWhileChecked(published: NewEvent, checked: Promise<NewEvent>): Promise<NewEvent> {
+    const bytes = this.#bytesOf(published);
+    this.#checkedItems += 1;
+    this.#checkedBytes += bytes;
+    try {
+      return await checked;
+    } finally {
+      this.#checkedItems -= 1;
+      this.#checkedBytes -= bytes;
+    }
   }
 
   /** Resolves when every admitted event has been answered. */

@@ -5,17 +5,21 @@ import type { Endpoint } from '../../domain/endpoint.ts';
 import { matchesType } from '../../domain/event.ts';
 import { versionStatuses } from '../../domain/event-type-version.ts';
 import { idPrefixes, publicId } from '../../domain/ids.ts';
-import { resolvePin } from '../../domain/version-pins.ts';
+import { resolvePin, type TypeVersion } from '../../domain/version-pins.ts';
 import { visibleTenant } from '../../manage/caller.ts';
 import { eventTypeNotFound } from '../../manage/event-types.ts';
 import type { EndpointDirectory } from '../../ports/endpoint-directory.ts';
 import type { VersionDirectory } from '../../ports/version-directory.ts';
 import type { Pool } from '../../postgres/database.ts';
+import { listPinnedIds } from '../../postgres/queries/endpoints.ts';
 import { findEventType } from '../../postgres/queries/event-types.ts';
 import { DEFAULT_LIMIT, PageQuery, readCursor, tenantFilter, toPage } from '../http/pagination.ts';
 import { Nullable } from '../http/validation.ts';
 import { EXAMPLE_TIME, exampleId, Id, Page, type Shown, Time } from '../openapi/describe.ts';
 import { EventTypeName } from './schema.ts';
+
+/** How many endpoints are read at once. */
+const CHUNK = 1_000;
 
 const PinList = Type.Object(
   {
@@ -56,7 +60,7 @@ const PinSchema = Type.Object(
 
 export function pinRoutes(
   pool: Pool,
-  endpoints: Pick<EndpointDirectory, 'all'>,
+  endpoints: Pick<EndpointDirectory, 'get'>,
   versions: Pick<VersionDirectory, 'versionsOf'>,
 ): FastifyPluginAsync {
   return async (server) => {
@@ -80,28 +84,36 @@ export function pinRoutes(
         const before = readCursor(idPrefixes.endpoint, cursor);
         if ((await findEventType(pool, name)) === null) throw eventTypeNotFound(name);
         const known = versions.versionsOf(name);
-        const rows: (Shown<typeof PinSchema> & { id: string })[] = [];
-        for (const endpoint of endpoints.all()) {
-          if (!isPinned(endpoint, name) || (tenant !== null && endpoint.tenant !== tenant)) continue;
-          if (before !== null && endpoint.id >= before) continue;
-          const target = resolvePin(known, endpoint.apiVersion!);
-          if (version !== undefined && target?.name !== version) continue;
-          rows.push({
-            id: endpoint.id,
-            endpoint_id: publicId(idPrefixes.endpoint, endpoint.id),
-            tenant: endpoint.tenant,
-            api_version: endpoint.apiVersion!,
-            version: target?.name ?? null,
-            status: target?.status ?? null,
-            sunset_at: target?.sunsetAt == null ? null : new Date(target.sunsetAt),
-          });
+        const rows: PinRow[] = [];
+        // Chunk by chunk: neither a request of one tenant nor one with few results may hold up the others.
+        for (let from = before, isLast = false; !isLast && rows.length <= limit; ) {
+          const ids = await listPinnedIds(pool, { tenant, before: from, limit: CHUNK });
+          isLast = ids.length < CHUNK;
+          from = ids.at(-1) ?? null;
+          for (const id of ids) {
+            const endpoint = endpoints.get(id);
+            if (endpoint === undefined || !isPinned(endpoint, name)) continue;
+            const target = resolvePin(known, endpoint.apiVersion!);
+            if (version === undefined || target?.name === version) rows.push(showPin(endpoint, target));
+          }
         }
-        rows.sort((one, other) => (one.id < other.id ? 1 : -1));
         return toPage(rows.slice(0, limit + 1), limit, idPrefixes.endpoint, ({ id: _, ...pin }) => pin);
       },
     );
   };
 }
+
+type PinRow = Shown<typeof PinSchema> & { readonly id: string };
+
+const showPin = ({ id, tenant, apiVersion }: Endpoint, target: TypeVersion | null): PinRow => ({
+  id,
+  endpoint_id: publicId(idPrefixes.endpoint, id),
+  tenant,
+  api_version: apiVersion!,
+  version: target?.name ?? null,
+  status: target?.status ?? null,
+  sunset_at: target?.sunsetAt == null ? null : new Date(target.sunsetAt),
+});
 
 const isPinned = ({ apiVersion, deleted, events }: Endpoint, type: string): boolean =>
   apiVersion !== null && !deleted && events.some((pattern) => matchesType(pattern, type));

@@ -296,6 +296,21 @@ export async function endpointExisted(pool: Pool, id: Uuid, tenant: string | nul
   return rows.length > 0;
 }
 
+/** Endpoints with `api_version`, newest first. */
+export async function listPinnedIds(
+  pool: Pool,
+  page: { tenant: string | null; before: Uuid | null; limit: number },
+): Promise<Uuid[]> {
+  const { rows } = await pool.query<{ id: Uuid }>(
+    `select id from posthorn.endpoints
+      where deleted_at is null and config ? 'api_version' and ($1::text is null or tenant = $1)
+        and ($2::uuid is null or id < $2)
+      order by id desc limit $3`,
+    [page.tenant, page.before, page.limit],
+  );
+  return rows.map(({ id }) => id);
+}
+
 export async function listEndpoints(
   pool: Pool,
   page: { tenant: string | null; before: Uuid | null; limit: number },

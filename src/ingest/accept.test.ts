@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest';
+import { systemClock } from '../domain/clock.ts';
+import type { NewEvent } from '../domain/event.ts';
+import { Acceptor } from './accept.ts';
+import { Admission } from './admission.ts';
+import type { SchemaCheck } from './schema-check.ts';
+import type { SchemaFailures } from './schema-failures.ts';
+
+test('VER-1: events that wait for a schema count as waiting, so that they cannot fill the memory', async () => {
+  const gate = Promise.withResolvers<NewEvent>();
+  const acceptor = new Acceptor({
+    admission: new Admission({
+      clock: systemClock,
+      endpoints: { refresh: async () => {} },
+      subscriptions: { get: () => undefined },
+      tenantRates: { take: () => 0 },
+      queueEvents: 2,
+      queueBytes: 10_000,
+    }),
+    writer: { write: () => expect.unreachable(), writeFirst: () => expect.unreachable() },
+    schemas: {
+      check: { check: () => gate.promise } as unknown as SchemaCheck,
+      failures: {} as SchemaFailures,
+    },
+    clock: systemClock,
+    batchRows: 10,
+    batchBytes: 10_000,
+  });
+  const publish = () => acceptor.accept({ tenant: 'acme', type: 'a.b', data: Buffer.from('1') } as NewEvent);
+
+  const waiting = [publish(), publish()].map((accepted) => expect(accepted).rejects.toThrow('no schema'));
+  expect(acceptor.waitingEvents).toBe(2);
+  await expect(publish()).rejects.toMatchObject({ code: 'overloaded' });
+  gate.reject(new Error('no schema'));
+  await Promise.all(waiting);
+  expect(acceptor.waitingEvents).toBe(0);
+});
