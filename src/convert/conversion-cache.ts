@@ -18,15 +18,18 @@ export class ConversionCache {
     return this.#entries.get(conversionName(key))?.data;
   }
 
-  add(key: ConversionKey, data: Buffer): void {
+  /** Returns false if it is too large for the cache. */
+  add(key: ConversionKey, data: Buffer): boolean {
     const name = conversionName(key);
-    if (data.length > this.#maxBytes / 8 || this.#entries.has(name)) return;
+    if (data.length > this.#maxBytes / 8) return false;
+    if (this.#entries.has(name)) return true;
     this.#entries.set(name, { eventId: key.eventId, data });
     this.#bytes += data.length + ENTRY_OVERHEAD_BYTES;
     for (const [oldest, entry] of this.#entries) {
       if (this.#bytes <= this.#maxBytes) break;
       this.#remove(oldest, entry.data);
     }
+    return true;
   }
 
   expunge(eventId: Uuid): void {

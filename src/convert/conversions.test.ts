@@ -33,6 +33,9 @@ function create({ answer, fails = false }: { answer?: PoolAnswer; fails?: boolea
           conversions.map((each) => [conversionName(each), stored.get(conversionName(each))!.data]),
         );
       },
+      async find(key) {
+        return stored.get(conversionName(key))?.data ?? null;
+      },
       async findSent(queries) {
         if (fails) throw new Error('no answer');
         counts.lookups += 1;
@@ -128,6 +131,16 @@ describe('VER-2: conversions', () => {
       status: 'as_published',
       reason: 'no_converter',
     });
+  });
+
+  it('a result that is too large for the cache is read from the store, not converted for each delivery', async () => {
+    const data = Buffer.alloc(2 * 1024 * 1024);
+    const { convert, counts, stored } = create({ answer: { kind: 'converted', data } });
+    for (let n = 0; n < 3; n += 1) await convert('v1');
+    expect(counts.runs).toBe(1);
+    stored.clear();
+    expect((await convert('v1')).kind).toBe('ready');
+    expect(counts.runs).toBe(2);
   });
 
   it('an error of one delivery stops neither the others nor later conversions', async () => {

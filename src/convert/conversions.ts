@@ -106,6 +106,8 @@ export const describeBusy = ({ restsForMs }: { readonly restsForMs?: number }): 
     ? 'Too many conversions wait. Try again.'
     : `The converter hung or crashed several times in a row. Posthorn runs it again in ${Math.ceil(restsForMs / 1000)} s.`;
 
+/** How many results that are too large for the cache are known by name. */
+const MAX_TOO_LARGE = 1_000;
 const BATCH_ITEMS = 100;
 const BATCH_BYTES = 4 * 1024 * 1024;
 
@@ -114,6 +116,8 @@ export class Conversions implements PayloadConverter {
   readonly #cache = new ConversionCache();
   /** Who waits for which result. */
   readonly #waiting = new Map<string, ((answer: PoolAnswer | { readonly kind: 'gone' }) => void)[]>();
+  /** Results that are stored and too large for the cache. */
+  readonly #tooLarge = new Set<string>();
   readonly #keeper: Batcher<Waiting<StoredConversion, Buffer>>;
   readonly #finder: Batcher<Waiting<SentQuery, StoredConversion>>;
 
@@ -249,11 +253,31 @@ export class Conversions implements PayloadConverter {
     const waiting = this.#waiting.get(name);
     if (waiting !== undefined) return void waiting.push(finish);
     this.#waiting.set(name, [finish]);
-    this.#run(task, path, key, (answer) => {
+    const finishAll = (answer: PoolAnswer | { readonly kind: 'gone' }): void => {
       const finishers = this.#waiting.get(name) ?? [];
       this.#waiting.delete(name);
       for (const each of finishers) this.#call(() => each(answer));
-    });
+    };
+    if (this.#tooLarge.has(name)) void this.#readStored(task, path, key, finishAll);
+    else this.#run(task, path, key, finishAll);
+  }
+
+  /** Reads a result that is too large for the cache, instead of converting once per delivery. */
+  async #readStored(
+    task: Task,
+    path: readonly VersionStep[],
+    key: ConversionKey,
+    done: (answer: PoolAnswer | { readonly kind: 'gone' }) => void,
+  ): Promise<void> {
+    let stored: Buffer | null | undefined;
+    try {
+      stored = await this.#options.store.find(key);
+    } catch (error) {
+      this.#options.onProblem('read converted payloads', error);
+    }
+    if (stored === undefined) done({ kind: 'busy' });
+    else if (stored === null) this.#run(task, path, key, done);
+    else done({ kind: 'converted', data: stored });
   }
 
   #run(
@@ -274,11 +298,16 @@ export class Conversions implements PayloadConverter {
         done: (stored) => {
           if (stored === undefined) return done({ kind: 'busy' });
           if (stored === null) return done({ kind: 'gone' });
-          this.#cache.add(key, stored);
+          if (!this.#cache.add(key, stored)) this.#markTooLarge(conversionName(key));
           done({ kind: 'converted', data: stored });
         },
       });
     });
+  }
+
+  #markTooLarge(name: string): void {
+    this.#tooLarge.add(name);
+    if (this.#tooLarge.size > MAX_TOO_LARGE) this.#tooLarge.delete(this.#tooLarge.values().next().value!);
   }
 
   async #keep(batch: readonly Waiting<StoredConversion, Buffer>[]): Promise<void> {

@@ -7,6 +7,7 @@ import type { AttemptsOptions } from './attempts-options.ts';
 import type { Lane, LaneItem } from './lane.ts';
 
 it('VER-2: a payload that was converted for another version than the endpoint pins now is not sent', () => {
+  const budget = { bytes: 0 };
   const conversions: ((result: ConversionResult) => void)[] = [];
   const sent: AttemptRequest[] = [];
   const attempts = new Attempts({
@@ -20,6 +21,7 @@ it('VER-2: a payload that was converted for another version than the endpoint pi
     send: (request: AttemptRequest) => sent.push(request),
     scheduler: { release: () => {} },
     laneKeeper: { onAttemptEnded: () => {} },
+    budget,
     recentStarts: { add: () => {} },
   } as unknown as AttemptsOptions);
   const putBack: LaneItem[] = [];
@@ -35,15 +37,19 @@ it('VER-2: a payload that was converted for another version than the endpoint pi
   const delivery = { id: newEventId(1), attempts: 0, agesFrom: 1_000, dueAt: null };
   const item = { delivery, event, crashes: 0, notBefore: 0 } as Partial<LaneItem> as LaneItem;
   const start = () => attempts.start(lane as unknown as Lane, item);
-  const finish = () => conversions.shift()!({ kind: 'ready', event, headers: null });
+  const converted = { ...event, data: Buffer.alloc(100) };
+  const finish = () => conversions.shift()!({ kind: 'ready', event: converted, headers: null });
 
   start();
   lane.endpoint = { ...lane.endpoint, apiVersion: 'v2' };
   finish();
   expect(sent).toEqual([]);
   expect(putBack).toEqual([item]);
+  expect(budget.bytes).toBe(0);
 
   start();
   finish();
   expect(sent).toMatchObject([{ endpoint: { apiVersion: 'v2' } }]);
+  // On the wire. The budget for payloads counts it.
+  expect(budget.bytes).toBe(100);
 });

@@ -163,11 +163,19 @@ export class Attempts {
     if (converter === null || !converter.concerns(endpoint))
       return next({ event, headers: null, apiVersion, kind });
     converter.convert({ endpoint, event, delivery: item.delivery }, (result) => {
-      if (result.kind === 'ready') next({ event: result.event, headers: result.headers, apiVersion, kind });
-      else if (result.kind === 'busy') this.#waitForConverter(lane, item, result.restsForMs);
+      if (result.kind === 'ready') {
+        if (result.event !== event) this.#countConverted(item, result.event.data.length);
+        next({ event: result.event, headers: result.headers, apiVersion, kind });
+      } else if (result.kind === 'busy') this.#waitForConverter(lane, item, result.restsForMs);
       else if (result.kind === 'gone') this.#markDead(lane, item, 'expired');
       else this.#failConversion(lane, item, event, result.message);
     });
+  }
+
+  /** Counts a converted payload, beside the published one, in the budget for payloads until the attempt ends. */
+  #countConverted(item: LaneItem, bytes: number): void {
+    this.#options.budget.bytes += bytes - (item.convertedBytes ?? 0);
+    item.convertedBytes = bytes;
   }
 
   /** If a converter rests, deliveries that do not need it go on, unless order forbids it. */
@@ -375,6 +383,7 @@ export class Attempts {
 
   #endAttempt(lane: Lane, item: LaneItem): void {
     if (this.#suspect === item) this.#suspect = null;
+    if (item.convertedBytes) this.#countConverted(item, 0);
     for (const resolve of this.#endListeners.splice(0)) resolve();
     this.#options.laneKeeper.onAttemptEnded(lane);
   }

@@ -6,6 +6,8 @@ export interface LaneItem {
   delivery: WaitingDelivery;
   /** The payload if it is in memory; otherwise it is loaded just before the request. */
   event: EventContent | null;
+  /** Size of the converted payload, while an attempt uses one. */
+  convertedBytes?: number;
   state: 'queued' | 'in_flight' | 'unsettled';
   /** True while this is the probe of an open circuit: the request that tests whether the receiver has recovered. */
   isProbe: boolean;

@@ -18,6 +18,9 @@ export function createMemoryConversionStore(store: MemoryStore): ConversionStore
       }
       return kept;
     },
+    async find(key) {
+      return store.conversions.get(conversionName(key))?.data ?? null;
+    },
     async findSent(queries) {
       const sent = new Map<Uuid, StoredConversion>();
       for (const { deliveryId, afterAttempt } of queries) {

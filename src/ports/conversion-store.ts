@@ -33,6 +33,9 @@ export interface ConversionStore {
    */
   keep(conversions: readonly StoredConversion[]): Promise<Map<string, Buffer | null>>;
 
+  /** Returns what is stored under a key. Null: nothing. */
+  find(key: ConversionKey): Promise<Buffer | null>;
+
   /** Returns what the latest of these attempts that was converted was sent with. Deliveries without one are missing. */
   findSent(queries: readonly SentQuery[]): Promise<Map<Uuid, StoredConversion>>;
 }

@@ -65,6 +65,8 @@ export function describeConversionStore(name: string, createFixture: CreateStore
       const first = conversionOf(eventId, '{"n":1}');
       expect(await keep(first)).toEqual(['{"n":1}']);
       expect(await keep(conversionOf(eventId, '{"n":2}'))).toEqual(['{"n":1}']);
+      expect((await store.conversions.find(first))?.toString()).toBe('{"n":1}');
+      expect(await store.conversions.find({ ...first, version: 'v7' })).toBeNull();
       const other = conversionOf(eventId, '{"n":3}', { version: 'v1' });
       const later = conversionOf(eventId, '{"n":4}', { converter: B });
       expect(await keep(other, later, conversionOf(eventId, '[]'))).toEqual([

@@ -1,4 +1,6 @@
 /** VER-2: converters that misbehave harm nobody but themselves. */
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { RunningConverters } from '../../../src/convert/load-converters.ts';
 import { convert, openConverters, textOf, writeConfig } from '../../support/converters.ts';
@@ -161,6 +163,26 @@ describe('VER-2: a converter that', () => {
     expect(await isFine(running, 'other')).toBe(true);
     await new Promise((resolve) => setTimeout(resolve, 1_600));
     expect(await run()).toMatch('did not return');
+  });
+
+  it('hangs after its answer delays the next conversion only, even if the new process fails to start at first', async () => {
+    const file = writeConfig({
+      'posthorn.config.mjs': `
+        import { existsSync, rmSync } from 'node:fs';
+        const flag = new URL('./fails-once', import.meta.url);
+        if (existsSync(flag)) {
+          rmSync(flag);
+          throw new Error('not now');
+        }
+        ${config('setImmediate(() => { for (;;) {} }); return 4;')}`,
+    });
+    const problems: string[] = [];
+    const onProblem = (what: string) => problems.push(what);
+    const running = await openConverters(file, { processes: 1, timeoutMs: 500, onProblem });
+    expect(textOf(await convert(running, 'bad', 'bad→1', {}))).toBe('4');
+    writeFileSync(path.join(path.dirname(file), 'fails-once'), '');
+    expect(await isFine(running, 'other')).toBe(true);
+    expect(problems).toEqual(['start a converter process']);
   });
 
   it('is asked for too much makes others wait for one turn at most, and the queue is bounded', async () => {
