@@ -53,6 +53,7 @@ test('doctor finds no problem on a healthy server', async () => {
     Schema: 'ok',
     Partitions: 'ok',
     Shards: 'ok',
+    Archive: 'ok',
     Storage: 'ok',
     Secrets: 'ok',
     'Relay source': 'ok',
