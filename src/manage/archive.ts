@@ -47,7 +47,7 @@ export class Archive {
       throw invalidField('day', 'give either `event_id` or `day`, and not both');
     if (day !== null && !isDay(day)) throw invalidField('day', 'must be a day such as 2026-11-15');
     const wanted = day ?? dayOf(timeOfId(eventId!));
-    if (!(await hasArchivedDay(pool, wanted)))
+    if (!isDay(wanted) || !(await hasArchivedDay(pool, wanted)))
       throw new Problem('not_found', `Nothing of ${wanted} is in the archive.`);
     if (!hasArchive)
       throw new Problem('conflict', 'This server has no archive: POSTHORN_ARCHIVE_URL is not set.');

@@ -572,10 +572,11 @@ describe('a conflict with the current state', () => {
 
   test('a disabled or deleted endpoint', async () => {
     const place = await makeWorld(posthorn, rejecting.url);
+    const before = (await call('listEndpointDeliveries', { in: place })).body.data.length;
     await expectStatus(call('updateEndpoint', { in: place, body: { enabled: false } }), 200);
     for (const name of ['sendTestEvent', 'probeEndpoint', 'replayEndpoint', 'replayDelivery', 'replayEvent'])
       matrix.refused(op(name), 'conflict', await call(name, { in: place }));
-    expect((await call('listEndpointDeliveries', { in: place })).body.data).toHaveLength(1);
+    expect((await call('listEndpointDeliveries', { in: place })).body.data).toHaveLength(before);
     await expectStatus(call('deleteEndpoint', { in: place }), 204);
     matrix.refused(op('replayDelivery'), 'conflict', await call('replayDelivery', { in: place }));
     expect((await call('getDelivery', { in: place })).body).toMatchObject({ status: 'dead', replays: 0 });
@@ -696,7 +697,7 @@ describe('receivers', () => {
         ({ health: _figures, ...endpoint }: Record<string, unknown>) => endpoint,
       );
     const before = await endpoints();
-    expect(before).toHaveLength(1);
+    expect(before).not.toEqual([]);
     const created = await call('createEndpoint', { body: { tenant, url: rejecting.url, ...settings } });
     matrix.refused(op('createEndpoint'), code, created, path);
     const updated = await call('updateEndpoint', { in: place, body: settings });

@@ -1,5 +1,5 @@
 /** What the database knows about the archive: requests, parts, failures. */
-import { ArchiveError, type ArchiveKind, dayOf } from '../../domain/archive.ts';
+import { ArchiveError, type ArchiveKind, dayOf, isDay } from '../../domain/archive.ts';
 import { newId, timeOfId, type Uuid } from '../../domain/ids.ts';
 import type { ArchiveProgress, RecordedPart, StalePart, Tombstones } from '../../ports/archive-store.ts';
 import type { Partition } from '../../ports/retention-store.ts';
@@ -280,13 +280,16 @@ export async function findArchivedDay(
   eventId: Uuid,
   tenant: string | null,
 ): Promise<ArchivedDay | null> {
+  const wanted = dayOf(timeOfId(eventId));
+  // An id that nobody made may name a year that PostgreSQL cannot read.
+  if (!isDay(wanted)) return null;
   const { rows } = await client.query<ArchivedDay>(
     `select p.archive, p.day::text as day, p.part from posthorn.archive_parts p
       where p.kind = 'events' and p.day = ($2::text)::date and p.min_id <= $1 and p.max_id >= $1
         and ($3::text is null or p.tenants is null or $3 = any (p.tenants))
         and not exists (select from posthorn.partitions t where t.name = p.partition and t.state = 'attached')
       limit 1`,
-    [eventId, dayOf(timeOfId(eventId)), tenant],
+    [eventId, wanted, tenant],
   );
   return rows[0] ?? null;
 }
