@@ -4,7 +4,7 @@ import { runBusyEndpoint } from '../../lab/busy-endpoint.ts';
 import { breakers } from '../../lab/policies.ts';
 
 test('HLT-1: an endpoint that fails one request in five gets its events as well as without a breaker', async () => {
-  const flaky = { failing: 0.2, eventsPerSecond: 5, minutes: 10, seed: 1 } as const;
+  const flaky = { failing: 0.2, eventsPerSecond: 5, minutes: 30, seed: 1 } as const;
   const without = await runBusyEndpoint({ ...flaky, breaker: null });
   const withDefaults = await runBusyEndpoint({ ...flaky, breaker: {} });
   const fiveMinutes = await runBusyEndpoint({ ...flaky, breaker: breakers['five, 300 s'] });
