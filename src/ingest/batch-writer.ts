@@ -24,7 +24,7 @@ import type { DeliveryRouter } from '../ports/stages.ts';
 import { storeFailureOf } from '../ports/store-error.ts';
 import type { AcceptObservers } from './accept-observers.ts';
 import type { BlockedPath } from './blocked-path.ts';
-import { toRecord } from './event-record.ts';
+import { isLate, toRecord } from './event-record.ts';
 import type { KnownTenants } from './known-tenants.ts';
 import {
   answerWithHolder,
@@ -43,7 +43,7 @@ import type { Subscriptions } from './subscriptions.ts';
 import { divertTo, type WidePath, wideTenants } from './wide-path.ts';
 
 export interface BatchWriterOptions {
-  readonly acceptLog: Pick<AcceptLog, 'append' | 'findKeyHolders' | 'ensurePartitions'>;
+  readonly acceptLog: Pick<AcceptLog, 'append' | 'findKeyHolders' | 'ensurePartitions' | 'now'>;
   readonly endpoints: Pick<EndpointDirectory, 'version' | 'refresh'>;
   readonly subscriptions: Pick<Subscriptions, 'match' | 'explainUnmatched' | 'takeWork' | 'countLookups'>;
   readonly knownTenants: Pick<KnownTenants, 'unknownOf' | 'add'>;
@@ -148,8 +148,11 @@ export class BatchWriter {
     { mayBeStored }: WriteOptions,
   ): Promise<boolean> {
     const { acceptLog, observers, clock, onSliced } = this.#options;
+    // If our own clock has jumped ahead, a committed event seems old and would be due in weeks: ask the store.
+    const seemsLate = batch.some(({ committed, id }) => committed !== null && isLate(id, clock.now()));
+    const now = seemsLate ? await acceptLog.now() : clock.now();
     const sentAt = clock.now();
-    const records = batch.map((item, index) => this.#toRecord(item, matched[index]!, sentAt));
+    const records = batch.map((item, index) => this.#toRecord(item, matched[index]!, now));
     const result = await acceptLog.append(records, {
       endpointVersion,
       mayBeStored,

@@ -35,11 +35,13 @@ function applySettlement(store: MemoryStore, settlement: Settlement): boolean {
   const statusCode = attempt?.outcome.statusCode ?? null;
   const errorClass = attempt?.outcome.error?.class ?? null;
   if (verdict.kind === 'retry') {
+    // A start well after this attempt is one of the next owner, whose request is still on the wire. If it is a requested
+    // probe, it stays one: otherwise yet another owner would start a second probe beside it.
+    const isOfNextOwner = row.startedAt !== null && row.startedAt > attempt!.outcome.startedAt + 2_000;
+    if (isOfNextOwner && row.probeAfterAttempts === row.attempts) row.probeAfterAttempts += 1;
+    if (!isOfNextOwner) row.startedAt = null;
     row.attempts += 1;
     row.dueAt = toMicroseconds(verdict.dueAt);
-    // A start well after this attempt is one of the next owner, whose request is still on the wire.
-    const isOfNextOwner = row.startedAt !== null && row.startedAt > attempt!.outcome.startedAt + 2_000;
-    if (!isOfNextOwner) row.startedAt = null;
     row.carefulStarts = 0;
     row.fifo ||= settlement.fifo;
     row.lastStatusCode = statusCode;

@@ -74,6 +74,23 @@ export function describeSettlementSink(getStore: () => StoreFixture): void {
       expect(await loadOne(store, endpointId, id)).toMatchObject({ attempts: 1, startedAt });
     });
 
+    it('of a late retry keeps a requested probe of the next owner, whose request is still on the wire', async () => {
+      const store = getStore();
+      const { endpointId, id } = await prepare();
+      expect(await store.queue.requestProbe(endpointId)).toBe(id);
+      const isRequested = async () => (await store.queue.loadProbes()).some((row) => row.id === id);
+      const startedAt = Date.now();
+      await store.queue.recordOnWire([{ id, startedAt }]);
+      const retry = retryAt(Date.now() + HOUR_MS);
+      const late = newOutcome({ startedAt: startedAt - 8_000 });
+      await store.queue.settle(batchOf([newSettlement(id, endpointId, retry, { outcome: late })]));
+      expect(await isRequested()).toBe(true);
+      const own = newOutcome({ startedAt });
+      const settlement = newSettlement(id, endpointId, retry, { attemptsBefore: 1, outcome: own });
+      await store.queue.settle(batchOf([settlement]));
+      expect(await isRequested()).toBe(false);
+    });
+
     it('of a retry ends its own start', async () => {
       const store = getStore();
       const { endpointId, id } = await prepare();

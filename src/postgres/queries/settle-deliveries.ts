@@ -38,8 +38,11 @@ const SETTLE = {
     retried as (
       update posthorn.queue q
          set attempts = q.attempts + 1, due_at = to_timestamp(i.due_at), careful_starts = 0,
-             -- A start well after this attempt is one of the next owner, whose request is still on the wire.
+             -- A start well after this attempt is one of the next owner, whose request is still on the wire. If it is a
+             -- requested probe, it stays one: otherwise yet another owner would start a second probe beside it.
              started_at = case when q.started_at > to_timestamp(i.started_at + 2) then q.started_at end,
+             probe_after_attempts = q.probe_after_attempts
+               + (q.probe_after_attempts = q.attempts and coalesce(q.started_at > to_timestamp(i.started_at + 2), false))::int,
              fifo = q.fifo or coalesce(i.fifo, false),
              last_status_code = i.status_code, last_error_class = i.error_class, trigger = 'auto', batch_id = i.batch_id,
              attempts_before_replay = q.attempts_before_replay + coalesce(i.uncounted, false)::int
