@@ -36,7 +36,7 @@ import {
 /** The tests that run the blocks of these pages. They set up what the blocks need. */
 const RUN_BY: Readonly<Record<string, string>> = {
   'docs/outbox.md': 'test/e2e/outbox-docs.test.ts',
-  'docs/relay.md': 'test/e2e/relay.test.ts',
+  'docs/relay.md': 'test/extended/relay.test.ts',
 };
 const ILLUSTRATIONS = ['text', 'mermaid'];
 const CODE_OF_OTHERS = ['python', 'go', 'java', 'ruby', 'php'];
