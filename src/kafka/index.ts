@@ -1,0 +1,24 @@
+export type { KafkaClient, KafkaClientOptions } from './client.ts';
+export { type MappedRecord, type MappingConfig, RecordMapping, UnmappedRecordError } from './mapping.ts';
+export type { PartitionState } from './partition-state.ts';
+export { headerOf, type KafkaHeader, type KafkaRecord } from './record.ts';
+export { type EventSink, RecordWriter, type RecordWriterOptions } from './record-writer.ts';
+export { KafkaSource, type KafkaSourceOptions } from './source.ts';
+export { WaitingRecords } from './waiting-records.ts';
+
+/** Loads the client, which is a large package, only if Kafka is configured. */
+export async function loadKafkaClient(
+  options: import('./client.ts').KafkaClientOptions,
+): Promise<import('./client.ts').KafkaClient> {
+  const { createPlatformaticClient } = await import('./platformatic-client.ts');
+  return createPlatformaticClient(options);
+}
+
+/** The milliseconds after which Kafka has deleted a record of these topics. Infinity: never. */
+export async function loadRecordLifetime(
+  options: import('./client.ts').KafkaClientOptions,
+  topics: readonly string[],
+): Promise<number> {
+  const { readRecordLifetime } = await import('./record-lifetime.ts');
+  return readRecordLifetime(options, topics);
+}
