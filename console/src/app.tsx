@@ -1,11 +1,13 @@
-import { Component, type ReactNode } from 'react';
+import { Component, type ReactNode, useEffect } from 'react';
 import { useSessionState } from './api/session.ts';
+import { usePageEntries } from './navigation.ts';
 import { SignIn } from './pages/sign-in.tsx';
-import { matchPath, useLocation } from './router.tsx';
+import { matchPath, navigate, useLocation } from './router.tsx';
 import { routes } from './routes.tsx';
 import { Shell } from './shell.tsx';
 import { Button, LinkButton } from './ui/button.tsx';
 import { EmptyState } from './ui/empty-state.tsx';
+import { PALETTE_KEYS } from './ui/keyboard.ts';
 import { Toasts } from './ui/toasts.tsx';
 
 export function App() {
@@ -31,6 +33,13 @@ export function App() {
 
 function CurrentPage() {
   const { path } = useLocation();
+  const { monitoring, developers } = usePageEntries();
+  const first = [...monitoring, ...developers][0]?.to ?? '/';
+  // A key that may not read deliveries has no overview.
+  useEffect(() => {
+    if (path === '/') navigate(first, { replace: true });
+  }, [path, first]);
+  if (path === '/' && first !== '/') return null;
   for (const [pattern, render] of routes) {
     const params = matchPath(pattern, path);
     if (params !== null) return <ErrorBoundary key={path}>{render(params)}</ErrorBoundary>;
@@ -43,7 +52,7 @@ function CurrentPage() {
         title="Page not found"
         actions={<LinkButton to="/">Go to the overview</LinkButton>}
       >
-        Check the URL. To open something by its id, press ⌘K and paste the id.
+        Check the URL. To open something by its id, press {PALETTE_KEYS} and paste the id.
       </EmptyState>
     </div>
   );

@@ -9,6 +9,7 @@ import './styles/tables.css';
 import './styles/feedback.css';
 import './styles/forms.css';
 import './styles/pages.css';
+import './ui/locale.ts';
 import './ui/theme.ts';
 import { resumeSession } from './api/session.ts';
 import { App } from './app.tsx';

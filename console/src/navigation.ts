@@ -1,5 +1,5 @@
 /** The pages of the side bar and the palette. */
-import { usePermissions } from './api/session.ts';
+import { type AccessScope, usePermissions } from './api/session.ts';
 import type { IconName } from './ui/icons.tsx';
 
 export interface PageEntry {
@@ -8,25 +8,31 @@ export interface PageEntry {
   readonly icon: IconName;
 }
 
-const MONITORING_PAGES: readonly PageEntry[] = [
-  { to: '/', name: 'Overview', icon: 'overview' },
-  { to: '/events', name: 'Events', icon: 'events' },
-  { to: '/endpoints', name: 'Endpoints', icon: 'endpoint' },
-  { to: '/dead-letters', name: 'Dead letters', icon: 'dead' },
-  { to: '/tasks', name: 'Tasks', icon: 'replay' },
-  { to: '/live', name: 'Live tail', icon: 'live' },
+/** A page with the scopes that its requests need. */
+interface ScopedPage extends PageEntry {
+  readonly needs: readonly AccessScope[];
+}
+
+const MONITORING_PAGES: readonly ScopedPage[] = [
+  { to: '/', name: 'Overview', icon: 'overview', needs: ['deliveries:read'] },
+  { to: '/events', name: 'Events', icon: 'events', needs: ['events:read'] },
+  { to: '/endpoints', name: 'Endpoints', icon: 'endpoint', needs: ['endpoints:read'] },
+  { to: '/dead-letters', name: 'Dead letters', icon: 'dead', needs: ['deliveries:read'] },
+  { to: '/tasks', name: 'Tasks', icon: 'replay', needs: ['deliveries:read'] },
+  { to: '/live', name: 'Live tail', icon: 'live', needs: ['deliveries:read', 'events:read'] },
 ];
 
 /** The pages that the session's key can open, in two groups. */
 export function usePageEntries(): { monitoring: readonly PageEntry[]; developers: readonly PageEntry[] } {
-  const { canWrite, isAdmin, canSeeAllTenants, hasInbox } = usePermissions();
-  const developers: PageEntry[] = [{ to: '/event-types', name: 'Event types', icon: 'types' }];
+  const { may, isUnnarrowed, isAdmin, canSeeAllTenants, hasInbox, canEditInboxes } = usePermissions();
+  const developers: PageEntry[] = [];
+  if (may('catalogue:read')) developers.push({ to: '/event-types', name: 'Event types', icon: 'types' });
   if (hasInbox) developers.push({ to: '/inbox', name: 'Inbox', icon: 'inbox' });
-  if (hasInbox && canWrite) developers.push({ to: '/start', name: 'Guided start', icon: 'start' });
-  developers.push({ to: '/notices', name: 'Notices', icon: 'notices' });
-  if (canSeeAllTenants) developers.push({ to: '/tenants', name: 'Tenants', icon: 'tenants' });
+  if (hasInbox && canEditInboxes) developers.push({ to: '/start', name: 'Guided start', icon: 'start' });
+  if (may('endpoints:read')) developers.push({ to: '/notices', name: 'Notices', icon: 'notices' });
+  if (canSeeAllTenants && isUnnarrowed) developers.push({ to: '/tenants', name: 'Tenants', icon: 'tenants' });
   if (isAdmin) developers.push({ to: '/keys', name: 'API keys', icon: 'keys' });
   if (isAdmin) developers.push({ to: '/storage', name: 'Storage', icon: 'storage' });
-  developers.push({ to: '/audit', name: 'Audit log', icon: 'audit' });
-  return { monitoring: MONITORING_PAGES, developers };
+  if (isUnnarrowed) developers.push({ to: '/audit', name: 'Audit log', icon: 'audit' });
+  return { monitoring: MONITORING_PAGES.filter(({ needs }) => needs.every(may)), developers };
 }

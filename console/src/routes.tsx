@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react';
 import { ApiKeysPage } from './pages/api-keys.tsx';
 import { AuditLogPage } from './pages/audit-log.tsx';
+import { BatchPage } from './pages/batch.tsx';
 import { DeadLettersPage } from './pages/dead-letters.tsx';
 import { DeliveryPage } from './pages/delivery.tsx';
 import { EndpointPage } from './pages/endpoint.tsx';
@@ -31,6 +32,7 @@ export const routes: readonly (readonly [string, (params: Params) => ReactNode])
   ['/events', () => <EventsPage />],
   ['/events/:id', ({ id }) => <EventPage id={id!} />],
   ['/deliveries/:id', ({ id }) => <DeliveryPage id={id!} />],
+  ['/batches/:id', ({ id }) => <BatchPage id={id!} />],
   ['/dead-letters', () => <DeadLettersPage />],
   ['/tasks', () => <TasksPage />],
   ['/tasks/:id', ({ id }) => <TaskPage id={id!} />],

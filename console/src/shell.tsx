@@ -3,7 +3,7 @@ import type { Page, Stats, Tenant } from '@posthorn/client';
 import { type ReactNode, useEffect, useState } from 'react';
 import { isServerReachable, withQuery } from './api/client.ts';
 import { useQuery } from './api/query.ts';
-import { endSession, selectTenant, usePermissions, useSession } from './api/session.ts';
+import { endSession, isPortal, selectTenant, usePermissions, useSession } from './api/session.ts';
 import { useStore } from './api/store.ts';
 import { type PageEntry, usePageEntries } from './navigation.ts';
 import { Link, navigate, useLocation } from './router.tsx';
@@ -11,6 +11,7 @@ import { Button } from './ui/button.tsx';
 import { formatUpTo, STATS_COUNT_LIMIT } from './ui/format.ts';
 import { Icon, Logo } from './ui/icons.tsx';
 import { findIdLink } from './ui/id-links.ts';
+import { PALETTE_KEYS } from './ui/keyboard.ts';
 import { Palette } from './ui/palette.tsx';
 import { toggleTheme, useTheme } from './ui/theme.ts';
 import { showError } from './ui/toasts.tsx';
@@ -49,7 +50,7 @@ export function Shell({ children }: { children: ReactNode }) {
           <button type="button" className="search-trigger" onClick={() => setPaletteOpen(true)}>
             <Icon name="search" />
             <span className="truncate">Search or paste an id</span>
-            <kbd>⌘K</kbd>
+            <kbd>{PALETTE_KEYS}</kbd>
           </button>
           <span className="grow" />
           <TenantSelect />
@@ -91,30 +92,29 @@ function useShortcuts(togglePalette: () => void): void {
 function SideBar({ isOpen }: { isOpen: boolean }) {
   const { monitoring, developers } = usePageEntries();
   const { selectedTenant, scope, tenant, prefix, user } = useSession();
-  const stats = useQuery<Stats>(withQuery('/v1/stats', { window: '1h', tenant: selectedTenant }), {
-    pollMs: 10_000,
-  });
+  const { may } = usePermissions();
+  const statsPath = withQuery('/v1/stats', { window: '1h', tenant: selectedTenant });
+  const stats = useQuery<Stats>(may('deliveries:read') ? statsPath : null, { pollMs: 10_000 });
   const deadLetters = stats.data?.now.dead ?? 0;
   return (
     <nav className={`side${isOpen ? ' open' : ''}`} aria-label="Pages">
       <Link to="/" className="brand">
         <Logo />
-        Posthorn
+        {isPortal() ? 'Webhooks' : 'Posthorn'}
       </Link>
       {monitoring.map((entry) => (
         <SideLink key={entry.to} {...entry} count={entry.to === '/dead-letters' ? deadLetters : 0} />
       ))}
-      <div className="side-title">Developers</div>
+      {developers.length > 0 && <div className="side-title">Developers</div>}
       {developers.map((entry) => (
         <SideLink key={entry.to} {...entry} />
       ))}
-      <a className="side-link" href="/docs" target="_blank" rel="noreferrer">
-        <Icon name="book" />
-        API reference
-      </a>
+      {!isPortal() && <DocumentationLinks />}
       <div className="side-foot small faint">
         <div>
-          {user === null ? (
+          {isPortal() ? (
+            'Portal session'
+          ) : user === null ? (
             <>
               Signed in with <span className="mono">{prefix}…</span>
             </>
@@ -122,13 +122,29 @@ function SideBar({ isOpen }: { isOpen: boolean }) {
             `Signed in as ${user}`
           )}
           <br />
-          {describeAccess(scope, tenant, user === null ? 'key' : 'access')}
+          {isPortal() ? tenant : describeAccess(scope, tenant, user === null ? 'key' : 'access')}
         </div>
         <Button kind="small" icon="out" onClick={() => void endSession().catch(showError)}>
           Sign out
         </Button>
       </div>
     </nav>
+  );
+}
+
+/** For operators and developers: people in the portal use another site, which has its own documentation. */
+function DocumentationLinks() {
+  return (
+    <>
+      <a className="side-link" href="/docs/guide" target="_blank" rel="noreferrer">
+        <Icon name="book" />
+        Guide
+      </a>
+      <a className="side-link" href="/docs" target="_blank" rel="noreferrer">
+        <Icon name="book" />
+        API reference
+      </a>
+    </>
   );
 }
 
@@ -151,8 +167,8 @@ function SideLink({ to, name, icon, count = 0 }: PageEntry & { count?: number })
 
 function TenantSelect() {
   const { selectedTenant, tenant } = useSession();
-  const { canSeeAllTenants } = usePermissions();
-  const tenants = useQuery<Page<Tenant>>(canSeeAllTenants ? '/v1/tenants?limit=250' : null);
+  const { canSeeAllTenants, isUnnarrowed } = usePermissions();
+  const tenants = useQuery<Page<Tenant>>(canSeeAllTenants && isUnnarrowed ? '/v1/tenants?limit=250' : null);
   if (!canSeeAllTenants) return <span className="badge accent">{tenant}</span>;
   const known = tenants.data?.data.map(({ id }) => id) ?? [];
   const options =

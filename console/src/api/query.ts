@@ -4,6 +4,7 @@
  */
 import { useCallback, useEffect, useSyncExternalStore } from 'react';
 import { ApiError, callApi, sendRequest } from './client.ts';
+import { forgetOlderEndpoints } from './older-endpoints.ts';
 
 export interface Query<T> {
   readonly data: T | undefined;
@@ -73,6 +74,7 @@ export function asApiError(error: unknown): ApiError {
 
 /** Call after a change: fetches again every visible path that starts with one of the prefixes, and drops hidden ones. */
 export function invalidate(...prefixes: string[]): void {
+  if (prefixes.includes('/v1/endpoints')) forgetOlderEndpoints();
   for (const [path, entry] of entries) {
     if (!prefixes.some((prefix) => path.replace(TEXT_PREFIX, '').startsWith(prefix))) continue;
     if (entry.listeners.size === 0) entries.delete(path);
@@ -81,6 +83,7 @@ export function invalidate(...prefixes: string[]): void {
 }
 
 export function clearQueries(): void {
+  forgetOlderEndpoints();
   entries.clear();
 }
 

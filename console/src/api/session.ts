@@ -5,6 +5,7 @@
  */
 import type { CurrentKey } from '@posthorn/client';
 import { callApi, onUnauthorized, setApiKey, setCsrfToken } from './client.ts';
+import { applyAppearance, isPortal, leavePortal, takePortalToken } from './portal.ts';
 import { asApiError, clearQueries } from './query.ts';
 import { createStore, useStore } from './store.ts';
 
@@ -23,6 +24,8 @@ const TENANT_ITEM = 'posthorn.tenant';
 const RETRY_MS = 2_000;
 const state = createStore<SessionState>({ kind: 'starting', notice: null });
 
+export { isPortal };
+
 export const useSessionState = (): SessionState => useStore(state);
 
 export function useSession(): Session {
@@ -32,26 +35,49 @@ export function useSession(): Session {
 }
 
 export interface Permissions {
-  readonly canWrite: boolean;
+  /** Whether the key has this one of the scopes that `scopes` of a key can name. */
+  readonly may: (scope: AccessScope) => boolean;
+  readonly canEditEndpoints: boolean;
+  readonly canReplay: boolean;
+  readonly canPublish: boolean;
+  /** No scope covers the audit log, tenants and inboxes. */
+  readonly isUnnarrowed: boolean;
   readonly isAdmin: boolean;
   readonly canSeeAllTenants: boolean;
-  /** The server has the built-in receiver. */
+  /** The server has the built-in receiver, and the key may use it. */
   readonly hasInbox: boolean;
+  readonly canEditInboxes: boolean;
 }
 
-/** What the key is allowed to do. Buttons for anything else are hidden. */
+export type AccessScope = NonNullable<CurrentKey['scopes']>[number];
+
+/** What the key is allowed to do. Buttons and pages for anything else are hidden. */
 export function usePermissions(): Permissions {
   const { scope, scopes, tenant, capabilities } = useSession();
+  const isUnnarrowed = scopes === null;
+  const may = (name: AccessScope): boolean =>
+    scopes?.includes(name) ?? (scope !== 'read' || (name.endsWith(':read') && name !== 'secrets:read'));
   return {
-    canWrite: scope !== 'read' && (scopes === null || scopes.some((name) => !name.endsWith(':read'))),
-    isAdmin: scope === 'admin' && scopes === null,
+    may,
+    canEditEndpoints: may('endpoints:write'),
+    canReplay: may('deliveries:replay'),
+    canPublish: may('events:publish'),
+    isUnnarrowed,
+    isAdmin: scope === 'admin' && isUnnarrowed,
     canSeeAllTenants: tenant === null,
-    hasInbox: capabilities.inbox,
+    hasInbox: capabilities.inbox && isUnnarrowed,
+    canEditInboxes: scope !== 'read' && isUnnarrowed,
   };
 }
 
+/** Starts a session with the key that the user typed. Throws `ApiError` if the API rejects it. */
+export async function signInWithKey(key: string): Promise<void> {
+  await signIn(key);
+  leavePortal();
+}
+
 /** Starts a session with the key. Throws `ApiError` if the API rejects it. */
-export async function signIn(key: string): Promise<void> {
+async function signIn(key: string): Promise<void> {
   setApiKey(key);
   try {
     await enter();
@@ -78,7 +104,7 @@ let hasSingleSignOn = false;
 
 /** Why a sign-in failed, as the server's redirect says. */
 const SIGN_IN_ERRORS: Readonly<Record<string, string>> = {
-  no_role: 'You are known, but you have no role in Posthorn. Ask its operator.',
+  no_role: 'Your account has no role in Posthorn. Ask its operator.',
   expired: 'The sign-in took too long. Try again.',
   failed: 'The sign-in failed. Try again, or ask the operator: the log has the reason.',
 };
@@ -96,6 +122,7 @@ async function resumeBrowserSession(): Promise<void> {
   hasSingleSignOn = sign_in;
   if (session === null) return state.set({ kind: 'signed-out', notice: readSignInError(), hasSingleSignOn });
   setCsrfToken(session.csrf_token);
+  leavePortal();
   await enter();
 }
 
@@ -137,10 +164,11 @@ export async function resumeSession(): Promise<void> {
     signOut(
       isPerson
         ? 'Your session has ended. Sign in again.'
-        : 'Your key is no longer accepted. It may have been revoked.',
+        : 'Your key is no longer accepted. It was revoked or has expired.',
     );
   });
-  const key = sessionStorage.getItem(KEY_ITEM);
+  const key = takePortalToken() ?? sessionStorage.getItem(KEY_ITEM);
+  applyAppearance();
   for (;;) {
     try {
       return await (key === null ? resumeBrowserSession() : signIn(key));

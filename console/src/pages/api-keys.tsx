@@ -9,6 +9,7 @@ import { Card } from '../ui/card.tsx';
 import { CopyButton } from '../ui/copy-button.tsx';
 import { Dialog, FormDialog } from '../ui/dialog.tsx';
 import { EmptyState } from '../ui/empty-state.tsx';
+import { ExportButton } from '../ui/export-button.tsx';
 import { Notice } from '../ui/notice.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { usePageTitle } from '../ui/page-title.ts';
@@ -40,12 +41,14 @@ type OpenDialog =
 
 function KeyList() {
   const { selectedTenant } = useSession();
-  const list = usePagedList<Key>(withQuery('/v1/keys', { tenant: selectedTenant }), ({ id }) => id);
+  const path = withQuery('/v1/keys', { tenant: selectedTenant });
+  const list = usePagedList<Key>(path, ({ id }) => id);
   const [dialog, setDialog] = useState<OpenDialog | null>(null);
   const closeDialog = (): void => setDialog(null);
   return (
     <>
       <PageHeader title="API keys">
+        <ExportButton path={path} name="keys" />
         <Button kind="primary" icon="plus" onClick={() => setDialog({ kind: 'create' })}>
           Create key
         </Button>
@@ -100,6 +103,7 @@ const buildColumns = (onRevoke: (key: Key) => void): Column<Key>[] => [
   {
     name: 'Scope',
     width: 200,
+    phoneWidth: 110,
     render: ({ scope, scopes }) => {
       const badge = <Badge tone={TONES[scope]}>{scope}</Badge>;
       return scopes === null ? badge : <TwoLineCell first={badge} second={scopes.join(', ')} />;

@@ -14,12 +14,13 @@ import { Icon } from '../ui/icons.tsx';
 import { Notice } from '../ui/notice.tsx';
 import { At } from '../ui/time.tsx';
 import { TimingBar, TimingLegend } from './attempt-timing.tsx';
+import { BatchSiblings } from './batch.tsx';
 
 const OUTCOMES: Record<Attempt['outcome'], string> = {
-  delivered: 'delivered',
-  retry: 'will be retried',
-  dead: 'last attempt failed',
-  superseded: 'ignored: another worker took over',
+  delivered: 'Delivered',
+  retry: 'Will be retried',
+  dead: 'Last attempt failed',
+  superseded: 'Ignored: another worker took over',
 };
 
 interface AttemptRowProps {
@@ -72,6 +73,9 @@ function AttemptDetail({ attempt }: { attempt: Attempt }) {
         {attempt.trigger !== 'auto' && <Badge tone="accent">{attempt.trigger}</Badge>}
         <span className="mono truncate">{attempt.url}</span>
       </div>
+      {attempt.batch_id !== null && (
+        <BatchSiblings batchId={attempt.batch_id} deliveryId={attempt.delivery_id} />
+      )}
       <TimingLegend attempt={attempt} />
       {error !== null && (
         <Notice tone="warn" title={describeError(error.class)}>

@@ -5,6 +5,7 @@ import { usePagedList } from '../api/paged-list.ts';
 import { useQuery } from '../api/query.ts';
 import { useSession } from '../api/session.ts';
 import { Link, navigate, useLocation } from '../router.tsx';
+import { nameActor } from '../ui/actor-name.ts';
 import { Button } from '../ui/button.tsx';
 import { Card } from '../ui/card.tsx';
 import { Dialog } from '../ui/dialog.tsx';
@@ -51,7 +52,7 @@ export function AuditLogPage() {
           <div className="filters">
             <FilterSelect name="action" label="Action" options={actions} />
             <FilterInput name="object_id" label="Object" placeholder="Object: ep_…, key_…, order.created" />
-            <FilterInput name="actor" label="Key" placeholder="Key: key_… or admin" />
+            <FilterInput name="actor" label="By" placeholder="By: key_…, user:… or admin" />
             <TimeRangeFilter />
             <ExportButton path={path} name="audit-log" />
             {isFiltered && (
@@ -66,7 +67,7 @@ export function AuditLogPage() {
             getKey={({ id }) => id}
             empty={
               <EmptyState icon="audit" title={isFiltered ? 'No change matches' : 'No changes yet'}>
-                The audit log records every change made through the API, and the key that made it.
+                The audit log records every change made through the API, and who made it.
               </EmptyState>
             }
             columns={buildColumns(setOpenEntry)}
@@ -95,22 +96,21 @@ function useActionOptions(): readonly (readonly [string, string])[] {
   return [ANY_ACTION, ...actions.map((action) => [action, action] as const)];
 }
 
-/** Posthorn itself disables endpoints by its rules. */
-const nameOfActor = ({ id, prefix }: AuditEntry['actor']): string =>
-  id === 'posthorn' ? 'Posthorn' : (prefix ?? 'configured admin key');
-
 const buildColumns = (onOpen: (entry: AuditEntry) => void): Column<AuditEntry>[] => [
   { name: 'Time', width: 104, render: ({ created_at }) => <Ago at={created_at} /> },
   { name: 'Action', render: ({ action }) => <span className="mono">{action}</span> },
   {
-    name: 'Key',
+    name: 'By',
     width: '18%',
     hideOnPhone: true,
-    render: ({ actor }) => (
-      <span className="soft" title={actor.id}>
-        {actor.prefix === null ? nameOfActor(actor) : <span className="mono">{actor.prefix}…</span>}
-      </span>
-    ),
+    render: ({ actor }) => {
+      const { name, isKey } = nameActor(actor);
+      return (
+        <span className={isKey ? 'soft mono' : 'soft'} title={actor.id}>
+          {name}
+        </span>
+      );
+    },
   },
   {
     name: 'Object',
@@ -142,7 +142,7 @@ function ChangesDialog({ entry, onClose }: { entry: AuditEntry; onClose: () => v
     <Dialog title={entry.action} onClose={onClose} wide>
       <div className="dialog-body">
         <p className="small faint">
-          <At at={entry.created_at} /> · {nameOfActor(entry.actor)}
+          <At at={entry.created_at} /> · {nameActor(entry.actor).name}
           {entry.address !== '' && ` (${entry.actor.scope}) · from ${entry.address}`}
         </p>
         <dl className="facts">

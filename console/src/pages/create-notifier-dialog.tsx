@@ -55,7 +55,9 @@ export function CreateNotifierDialog({ onClose, onCreated }: CreateNotifierDialo
                 value={target}
                 onChange={setTarget}
                 hint={
-                  isOperator ? undefined : 'It gets a link first, and notices once its owner has confirmed.'
+                  isOperator
+                    ? undefined
+                    : 'Posthorn first sends a link to this address. Notices follow when its owner has confirmed it.'
                 }
                 error={errorOf('address')}
               />

@@ -81,7 +81,7 @@ export function DeadLetterBulkDialog({ kind, filter, selection, onClose, onConfi
   );
 }
 
-/** Says before a replay what it cannot send. */
+/** Says before a replay how many deliveries it cannot send. */
 export function LeftOutNotice({ counted: { count, left_out: leftOut } }: { counted: Count }) {
   if (leftOut === 0) return null;
   return (

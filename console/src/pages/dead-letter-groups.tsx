@@ -6,7 +6,8 @@ import { usePermissions, useSession } from '../api/session.ts';
 import { Button } from '../ui/button.tsx';
 import { Card } from '../ui/card.tsx';
 import { EmptyState } from '../ui/empty-state.tsx';
-import { useEndpointNames } from '../ui/endpoint-name.ts';
+import { type EndpointName, nameEndpoint } from '../ui/endpoint-name.ts';
+import { ExportButton } from '../ui/export-button.tsx';
 import { describeReason } from '../ui/failure-text.ts';
 import { formatCount, plural } from '../ui/format.ts';
 import { ErrorNotice } from '../ui/notice.tsx';
@@ -21,14 +22,11 @@ type DeadLetterGroup = DeadLetterGroups['data'][number];
 
 /** Dead letters counted by endpoint and reason. */
 export function DeadLetterGroupTable({ range }: { range: TimeRange }) {
-  const { canWrite } = usePermissions();
+  const { canReplay } = usePermissions();
   const { selectedTenant } = useSession();
-  const nameGroup = useGroupName();
   const [action, setAction] = useState<BulkAction | null>(null);
-  const groups = useQuery<DeadLetterGroups>(
-    withQuery('/v1/dead-letters/groups', { tenant: selectedTenant, ...range }),
-    { pollMs: 3_000 },
-  );
+  const path = withQuery('/v1/dead-letters/groups', { tenant: selectedTenant, ...range });
+  const groups = useQuery<DeadLetterGroups>(path, { pollMs: 3_000 });
   if (groups.data === undefined && groups.error !== null)
     return (
       <Card>
@@ -45,6 +43,7 @@ export function DeadLetterGroupTable({ range }: { range: TimeRange }) {
     <Card>
       <div className="filters">
         <TimeRangeFilter />
+        <ExportButton path={path} name="dead-letter-groups" isPaged={false} />
         {groups.data !== undefined && <span className="soft small">{describeTotal(groups.data)}</span>}
       </div>
       <Table
@@ -55,7 +54,7 @@ export function DeadLetterGroupTable({ range }: { range: TimeRange }) {
         getLink={(group) =>
           withQuery('/dead-letters', { endpoint_id: group.endpoint_id, reason: group.reason, ...range })
         }
-        columns={[...buildColumns(nameGroup), ...(canWrite ? [buildActionsColumn(startAction)] : [])]}
+        columns={[...COLUMNS, ...(canReplay ? [buildActionsColumn(startAction)] : [])]}
         empty={<NoDeadLetters />}
       />
       {action !== null && <DeadLetterBulkDialog {...action} onClose={() => setAction(null)} />}
@@ -68,15 +67,12 @@ function describeTotal({ data, more }: DeadLetterGroups): string {
   return more ? `${formatCount(total)} or more: only the newest are counted` : plural(total, 'dead letter');
 }
 
-type NameGroup = (group: DeadLetterGroup) => { name: string; detail: string | null };
-
-function useGroupName(): NameGroup {
-  const nameEndpoint = useEndpointNames();
-  return ({ endpoint_id, url }) =>
-    url === null ? { name: 'Deleted endpoint', detail: endpoint_id } : nameEndpoint(endpoint_id, url);
+function nameGroup({ endpoint_id, url, description }: DeadLetterGroup): EndpointName {
+  if (url === null) return { name: 'Deleted endpoint', detail: endpoint_id };
+  return nameEndpoint({ url, description: description ?? '' });
 }
 
-const buildColumns = (nameGroup: NameGroup): Column<DeadLetterGroup>[] => [
+const COLUMNS: readonly Column<DeadLetterGroup>[] = [
   {
     name: 'Endpoint',
     isLink: true,
@@ -127,7 +123,7 @@ const buildActionsColumn = (
 export function NoDeadLetters() {
   return (
     <EmptyState icon="check" title="No dead letters">
-      Every accepted event is delivered, or Posthorn is still trying.
+      Deliveries that Posthorn no longer retries appear here.
     </EmptyState>
   );
 }

@@ -25,7 +25,7 @@ const MAX_SELECTED = 1000;
 
 /** Single dead letters that match a filter, to select, replay and discard. */
 export function DeadLetterList({ filter }: { filter: DeadLetterFilter }) {
-  const { canWrite } = usePermissions();
+  const { canReplay } = usePermissions();
   const path = withQuery('/v1/dead-letters', { ...filter, ids: undefined });
   const list = usePagedList<Delivery>(path, ({ id }) => id, { pollMs: 3_000 });
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
@@ -44,7 +44,7 @@ export function DeadLetterList({ filter }: { filter: DeadLetterFilter }) {
   const rows = list.rows ?? [];
   const nameEndpoint = useEndpointNames();
   const columns = [
-    ...(canWrite ? [buildSelectColumn(rows, selected, setSelected)] : []),
+    ...(canReplay ? [buildSelectColumn(rows, selected, setSelected)] : []),
     ...buildColumns(nameEndpoint),
   ];
   return (
@@ -55,7 +55,7 @@ export function DeadLetterList({ filter }: { filter: DeadLetterFilter }) {
         <TimeRangeFilter />
         <ExportButton path={path} name="dead-letters" />
         <span className="grow" />
-        {canWrite && (
+        {canReplay && (
           <BulkButtons
             selectedCount={selected.size}
             isDisabled={rows.length === 0}

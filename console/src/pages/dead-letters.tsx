@@ -27,7 +27,7 @@ export function DeadLettersPage() {
         title="Dead letters"
         below={
           <p className="soft">
-            Deliveries that Posthorn gave up. They stay here until you replay or discard them.
+            Deliveries that failed and that Posthorn no longer retries. Replay or discard them.
           </p>
         }
       >

@@ -8,8 +8,9 @@ import { Link, useLocation } from '../router.tsx';
 import { Button } from '../ui/button.tsx';
 import { CopyButton } from '../ui/copy-button.tsx';
 import { DeliveryStatusBadge, isWaitingStatus, WaitReason } from '../ui/delivery-status.tsx';
-import { nameEndpoint } from '../ui/endpoint-name.ts';
-import { describeDeath, describeError, stripTitle } from '../ui/failure-text.ts';
+import { type EndpointName, nameEndpoint } from '../ui/endpoint-name.ts';
+import { describeDeath, describeDiscard, describeError, stripTitle } from '../ui/failure-text.ts';
+import { plural } from '../ui/format.ts';
 import { Notice } from '../ui/notice.tsx';
 import { Skeleton } from '../ui/skeleton.tsx';
 import { showError, showToast } from '../ui/toasts.tsx';
@@ -29,23 +30,20 @@ export function DeliveryCard({ delivery, isInitiallyOpen, onChange }: DeliveryCa
   useEffect(() => {
     if (isLinked) card.current?.scrollIntoView({ block: 'nearest' });
   }, [isLinked]);
-  const endpoint = useQuery<Endpoint>(`/v1/endpoints/${delivery.endpoint_id}`).data;
+  const { data: endpoint, error } = useQuery<Endpoint>(`/v1/endpoints/${delivery.endpoint_id}`);
+  const receiver = nameReceiver(delivery, endpoint, error?.status === 404);
   const attempts = useAttempts(delivery, isOpen);
   const lastError = attempts?.at(-1)?.error ?? null;
   return (
-    <section
-      className="card"
-      ref={card}
-      aria-label={`Delivery to ${endpoint === undefined ? delivery.endpoint_id : nameEndpoint(endpoint).name}`}
-    >
-      <DeliveryHead delivery={delivery} endpoint={endpoint} onChange={onChange} />
+    <section className="card" ref={card} aria-label={`Delivery to ${receiver.name}`}>
+      <DeliveryHead delivery={delivery} receiver={receiver} onChange={onChange} />
       {delivery.status !== 'delivered' && (lastError !== null || delivery.reason !== null) && (
         <div className="delivery-note">
-          <Notice
-            tone={delivery.status === 'dead' ? 'bad' : 'warn'}
-            title={buildNoticeTitle(delivery, lastError)}
-          >
+          <Notice tone={chooseTone(delivery)} title={buildNoticeTitle(delivery, lastError)}>
             {lastError !== null && stripTitle(describeError(lastError.class), lastError.hint)}
+            {delivery.debounced_by !== null && (
+              <Link to={`/deliveries/${delivery.debounced_by}`}>Show the delivery that was sent</Link>
+            )}
           </Notice>
         </div>
       )}
@@ -87,34 +85,61 @@ function useAttempts({ id, status, attempts: count }: Delivery, isOpen: boolean)
   return data?.data;
 }
 
+/** A debounced delivery did not fail. */
+const chooseTone = ({ status, reason }: Delivery): 'bad' | 'warn' | 'info' =>
+  status === 'dead' ? 'bad' : reason === 'debounced' ? 'info' : 'warn';
+
 function buildNoticeTitle({ status, reason }: Delivery, lastError: Attempt['error']): string {
-  const title = describeDeath(lastError?.class ?? null, isWaitingStatus(status) ? null : reason);
+  const title =
+    status === 'discarded'
+      ? [lastError && describeError(lastError.class), describeDiscard(reason)].filter(Boolean).join(' · ')
+      : describeDeath(lastError?.class ?? null, isWaitingStatus(status) ? null : reason);
   return title.charAt(0).toUpperCase() + title.slice(1);
 }
 
+interface Receiver extends EndpointName {
+  /** Whether there is a page to link to. */
+  readonly hasPage: boolean;
+}
+
+const NOTICE_TYPES = ['posthorn.notice', 'posthorn.notifier.confirmation'];
+
+/** Who gets the delivery. The API shows neither notifiers nor deleted endpoints as endpoints. */
+function nameReceiver(
+  { endpoint_id: id, event_type: type }: Delivery,
+  endpoint: Endpoint | undefined,
+  isMissing: boolean,
+): Receiver {
+  if (endpoint !== undefined) return { ...nameEndpoint(endpoint), hasPage: true };
+  if (!isMissing) return { name: id, detail: null, hasPage: true };
+  const name = NOTICE_TYPES.includes(type) ? 'Notifier' : 'Deleted endpoint';
+  return { name, detail: id, hasPage: false };
+}
+
+/** A replay starts the schedule again, so the attempts of a replayed delivery can be more than the schedule has. */
+const describeAttempts = ({ attempts, max_attempts: max, replays }: Delivery): string =>
+  max === null || replays > 0 ? plural(attempts, 'attempt') : `${attempts} of ${plural(max, 'attempt')}`;
+
 interface DeliveryHeadProps {
   delivery: Delivery;
-  endpoint: Endpoint | undefined;
+  receiver: Receiver;
   onChange: () => Promise<void>;
 }
 
-function DeliveryHead({ delivery, endpoint, onChange }: DeliveryHeadProps) {
-  const { name, detail } =
-    endpoint === undefined ? { name: delivery.endpoint_id, detail: null } : nameEndpoint(endpoint);
+function DeliveryHead({ delivery, receiver: { name, detail, hasPage }, onChange }: DeliveryHeadProps) {
   return (
     <div className="delivery-head">
       <DeliveryStatusBadge status={delivery.status} />
       <div className="grow" style={{ flexBasis: 180 }}>
         <h2 className="truncate">
-          <Link to={`/endpoints/${delivery.endpoint_id}`}>{name}</Link>
+          {hasPage ? <Link to={`/endpoints/${delivery.endpoint_id}`}>{name}</Link> : name}
         </h2>
         <div className="small faint row wrap" style={{ gap: 10 }}>
           {detail !== null && <span className="truncate">{detail}</span>}
           <CopyButton text={delivery.id} />
-          <span>
-            {delivery.attempts} of {delivery.max_attempts ?? '?'} attempts
-          </span>
+          <span>{describeAttempts(delivery)}</span>
           {delivery.replays > 0 && <span>replayed {delivery.replays}×</span>}
+          {delivery.batch_id !== null && <Link to={`/batches/${delivery.batch_id}`}>sent in a batch</Link>}
           {isWaitingStatus(delivery.status) && (
             <span className="warn">
               <WaitReason delivery={delivery} />
@@ -136,8 +161,8 @@ function DeliveryActions({
   delivery: { id, status },
   onChange,
 }: Pick<DeliveryHeadProps, 'delivery' | 'onChange'>) {
-  const { canWrite } = usePermissions();
-  if (!canWrite) return null;
+  const { canReplay } = usePermissions();
+  if (!canReplay) return null;
   const run = async (action: DeliveryAction): Promise<void> => {
     try {
       await callApi('POST', `/v1/deliveries/${id}/${action}`, action === 'discard' ? {} : undefined);

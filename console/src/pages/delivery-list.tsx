@@ -13,7 +13,7 @@ import {
 } from '../ui/delivery-status.tsx';
 import { EmptyState } from '../ui/empty-state.tsx';
 import { ExportButton } from '../ui/export-button.tsx';
-import { describeDeath, describeReason } from '../ui/failure-text.ts';
+import { describeDeath, describeDiscard, describeReason } from '../ui/failure-text.ts';
 import { FilterInput } from '../ui/filter-input.tsx';
 import { HttpStatusBadge } from '../ui/http-status-badge.tsx';
 import { useQueryRange } from '../ui/query-range.ts';
@@ -59,6 +59,7 @@ function Outcome({ delivery }: { delivery: Delivery }) {
   if (isWaitingStatus(status)) return <WaitReason delivery={delivery} />;
   if (status === 'dead') return describeDeath(last_error, reason);
   if (status === 'delivered') return attempts > 1 ? `after ${attempts} attempts` : '';
+  if (status === 'discarded') return describeDiscard(reason);
   return describeReason(reason);
 }
 

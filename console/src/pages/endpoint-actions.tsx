@@ -15,9 +15,9 @@ import { EndpointReplayDialog } from './endpoint-replay-dialog.tsx';
 import { TestEventDialog } from './test-event-dialog.tsx';
 
 export function EndpointActions({ endpoint }: { endpoint: Endpoint }) {
-  const { canWrite } = usePermissions();
+  const { canEditEndpoints, canReplay } = usePermissions();
   const [dialog, setDialog] = useState<'test' | 'delete' | 'disable' | 'replay' | 'recover' | null>(null);
-  if (!canWrite) return null;
+  if (!canEditEndpoints && !canReplay) return null;
   const { id, paused, enabled, health } = endpoint;
   const closeDialog = (): void => setDialog(null);
   const run = async (request: Promise<unknown>, confirmation: string): Promise<void> => {
@@ -31,51 +31,59 @@ export function EndpointActions({ endpoint }: { endpoint: Endpoint }) {
   };
   return (
     <>
-      <Button icon="send" kind="primary" disabled={!enabled} onClick={() => setDialog('test')}>
-        Send test event
-      </Button>
-      {enabled && !paused && health.circuit !== 'closed' && (
-        <Button
-          onClick={() =>
-            void run(
-              callApi('POST', `/v1/endpoints/${id}/probe`),
-              'Sending the oldest waiting delivery: if it succeeds, the circuit closes',
-            )
-          }
-        >
-          Try now
+      {canEditEndpoints && (
+        <>
+          <Button icon="send" kind="primary" disabled={!enabled} onClick={() => setDialog('test')}>
+            Send test event
+          </Button>
+          {enabled && !paused && health.circuit !== 'closed' && (
+            <Button
+              onClick={() =>
+                void run(
+                  callApi('POST', `/v1/endpoints/${id}/probe`),
+                  'Sending one request: if it succeeds, the circuit closes',
+                )
+              }
+            >
+              Try now
+            </Button>
+          )}
+          {enabled && (
+            <Button
+              icon={paused ? 'play' : 'pause'}
+              onClick={() =>
+                void run(
+                  callApi('POST', `/v1/endpoints/${id}/${paused ? 'resume' : 'pause'}`),
+                  paused ? 'Resumed' : 'Paused: deliveries wait until you resume it',
+                )
+              }
+            >
+              {paused ? 'Resume' : 'Pause'}
+            </Button>
+          )}
+          {enabled ? (
+            <Button onClick={() => setDialog('disable')}>Disable…</Button>
+          ) : (
+            <Button
+              onClick={() =>
+                void run(callApi('PATCH', `/v1/endpoints/${id}`, { enabled: true }), 'Enabled').then(() => {
+                  if (canReplay && endpoint.health.skipped_while_disabled > 0) setDialog('recover');
+                })
+              }
+            >
+              Enable
+            </Button>
+          )}
+        </>
+      )}
+      {canReplay && (
+        <Button icon="replay" disabled={!enabled} onClick={() => setDialog('replay')}>
+          Replay…
         </Button>
       )}
-      {enabled && (
-        <Button
-          icon={paused ? 'play' : 'pause'}
-          onClick={() =>
-            void run(
-              callApi('POST', `/v1/endpoints/${id}/${paused ? 'resume' : 'pause'}`),
-              paused ? 'Resumed' : 'Paused: deliveries wait until you resume it',
-            )
-          }
-        >
-          {paused ? 'Resume' : 'Pause'}
-        </Button>
+      {canEditEndpoints && (
+        <Button icon="trash" kind="danger" label="Delete endpoint" onClick={() => setDialog('delete')} />
       )}
-      {enabled ? (
-        <Button onClick={() => setDialog('disable')}>Disable…</Button>
-      ) : (
-        <Button
-          onClick={() =>
-            void run(callApi('PATCH', `/v1/endpoints/${id}`, { enabled: true }), 'Enabled').then(() => {
-              if (endpoint.health.skipped_while_disabled > 0) setDialog('recover');
-            })
-          }
-        >
-          Enable
-        </Button>
-      )}
-      <Button icon="replay" disabled={!enabled} onClick={() => setDialog('replay')}>
-        Replay…
-      </Button>
-      <Button icon="trash" kind="danger" label="Delete endpoint" onClick={() => setDialog('delete')} />
       {dialog === 'test' && <TestEventDialog endpoint={endpoint} onClose={closeDialog} />}
       {dialog === 'disable' && <DisableDialog endpoint={endpoint} run={run} onClose={closeDialog} />}
       {(dialog === 'replay' || dialog === 'recover') && (
@@ -120,7 +128,7 @@ function DisableDialog({ endpoint, run, onClose }: DialogProps & { run: Run }) {
       </p>
       {!paused && (
         <div className="row wrap">
-          <span className="soft">If you want deliveries to wait, pause it.</span>
+          <span className="soft">If you want deliveries to wait, pause the endpoint.</span>
           <Button
             icon="pause"
             onClick={() => {

@@ -104,7 +104,7 @@ function HeaderPairs({
   onChange: (headers: Draft['headers']) => void;
   error: string | undefined;
 }) {
-  const { canWrite } = usePermissions();
+  const { canEditEndpoints } = usePermissions();
   const changePair = (index: number, pair: readonly [string, string]): void =>
     onChange(headers.map((each, i) => (i === index ? pair : each)));
   return (
@@ -126,7 +126,7 @@ function HeaderPairs({
             value={value}
             onChange={(event) => changePair(index, [name, event.target.value])}
           />
-          {canWrite && (
+          {canEditEndpoints && (
             <Button
               icon="cross"
               kind="quiet"
@@ -137,7 +137,7 @@ function HeaderPairs({
         </div>
       ))}
       {error !== undefined && <Notice tone="bad">{error}</Notice>}
-      {canWrite && (
+      {canEditEndpoints && (
         <div>
           <Button kind="small" icon="plus" onClick={() => onChange([...headers, ['', '']])}>
             Add header

@@ -1,6 +1,14 @@
 /** Converts an endpoint to the fields of a form (a draft), and drafts back to the body of an API request. */
 import type { Endpoint, ExponentialRetry, ScheduledRetry } from '@posthorn/client';
 import type { FieldError } from '../api/client.ts';
+import { pickNumbers, toNumber, toText } from './draft-values.ts';
+import {
+  findShapingConflicts,
+  type ShapingDraft,
+  toBatch,
+  toDebounce,
+  toShapingDraft,
+} from './endpoint-shaping-draft.ts';
 
 export interface AuthDraft {
   type: 'none' | 'basic' | 'bearer' | 'oauth2';
@@ -27,7 +35,7 @@ export const AUTH_FIELDS = {
   oauth2: ['token_url', 'client_id', 'client_secret', 'scope'],
 } as const satisfies Record<AuthDraft['type'], readonly (keyof AuthDraft)[]>;
 
-export interface Draft {
+export interface Draft extends ShapingDraft {
   url: string;
   description: string;
   tenant: string;
@@ -39,8 +47,10 @@ export interface Draft {
   api_version: string;
   timeout_ms: string;
   max_in_flight: string;
+  adaptive: string;
   rate_per_second: string;
   rate_burst: string;
+  region: string;
   ordering: string;
   fifo_on_dead: string;
   follow_redirects: string;
@@ -83,7 +93,6 @@ export const PRESETS = [
 ] as const;
 
 const joinList = (values: readonly (string | number)[] | undefined): string => (values ?? []).join(', ');
-const toText = (value: unknown): string => (value === null || value === undefined ? '' : String(value));
 
 export function toDraft(endpoint: Partial<Endpoint>): Draft {
   const { breaker, signature = 'standard', rate_limit: rate } = endpoint;
@@ -100,11 +109,14 @@ export function toDraft(endpoint: Partial<Endpoint>): Draft {
     api_version: toText(endpoint.api_version),
     timeout_ms: toText(endpoint.timeout_ms),
     max_in_flight: toText(endpoint.max_in_flight),
+    adaptive: endpoint.adaptive ?? 'on',
     rate_per_second: toText(rate?.per_second),
     rate_burst: toText(rate?.burst),
+    region: toText(endpoint.region),
     ordering: endpoint.ordering ?? 'none',
     fifo_on_dead: endpoint.fifo_on_dead ?? 'skip',
     follow_redirects: toText(endpoint.follow_redirects ?? 0),
+    ...toShapingDraft(endpoint),
     retry_kind:
       retry.base !== undefined ? 'exponential' : retry.schedule !== undefined ? 'schedule' : 'preset',
     preset: 'default',
@@ -164,20 +176,12 @@ export class DraftError extends Error {
 }
 
 const splitWords = (value: string): string[] => value.split(/[\s,]+/).filter((word) => word !== '');
-/** Returns text that is not a number unchanged, so that the API rejects it with its own message. */
-const toNumber = (value: string): number | string =>
-  value.trim() !== '' && Number.isFinite(Number(value)) ? Number(value) : value;
-/** The fields that are not empty, as numbers. */
-const pickNumbers = (entries: Record<string, string>): Record<string, unknown> =>
-  Object.fromEntries(
-    Object.entries(entries)
-      .filter(([, value]) => value.trim() !== '')
-      .map(([name, value]) => [name, toNumber(value)]),
-  );
 
-/** Parses the fields that contain JSON; null for an empty one. Throws `DraftError` with all that are invalid. */
-function parseFields<Name extends string>(fields: Record<Name, string>): Record<Name, unknown> {
-  const errors: FieldError[] = [];
+/** Parses the fields that contain JSON; null for an empty one. Adds an error for each that is invalid. */
+function parseFields<Name extends string>(
+  fields: Record<Name, string>,
+  errors: FieldError[],
+): Record<Name, unknown> {
   const parsed = Object.entries<string>(fields).map(([path, text]): [string, unknown] => {
     try {
       return [path, text.trim() === '' ? null : JSON.parse(text)];
@@ -186,14 +190,25 @@ function parseFields<Name extends string>(fields: Record<Name, string>): Record<
       return [path, null];
     }
   });
-  if (errors.length > 0) throw new DraftError(errors);
   return Object.fromEntries(parsed) as Record<Name, unknown>;
 }
 
-/** Converts a draft to the settings of the API. Null means the default. Throws `DraftError` for invalid JSON. */
+/** The API checks URLs, but a draft with other errors is not sent. Then this check names an invalid URL together with them. */
+function findUrlErrors(url: string): FieldError[] {
+  const isValid = URL.canParse(url.trim()) && /^https?:$/.test(new URL(url.trim()).protocol);
+  const message = 'must be a complete URL, such as https://example.com/hooks';
+  return isValid ? [] : [{ path: 'url', message }];
+}
+
+/**
+ * Converts a draft to the settings of the API. Null means the default. Throws `DraftError` with all fields that contain
+ * invalid JSON or contradict each other.
+ */
 export function toSettings(draft: Draft): Record<string, unknown> {
   const orNull = (value: string): unknown => (value.trim() === '' ? null : value.trim());
-  const { filter, metadata } = parseFields({ filter: draft.filter, metadata: draft.metadata });
+  const errors = findShapingConflicts(draft);
+  const { filter, metadata } = parseFields({ filter: draft.filter, metadata: draft.metadata }, errors);
+  if (errors.length > 0) throw new DraftError([...findUrlErrors(draft.url), ...errors]);
   return {
     url: draft.url.trim(),
     description: draft.description,
@@ -204,13 +219,17 @@ export function toSettings(draft: Draft): Record<string, unknown> {
     api_version: orNull(draft.api_version),
     timeout_ms: draft.timeout_ms === '' ? null : toNumber(draft.timeout_ms),
     max_in_flight: draft.max_in_flight === '' ? null : toNumber(draft.max_in_flight),
+    adaptive: draft.adaptive,
     rate_limit:
       draft.rate_per_second === ''
         ? null
         : pickNumbers({ per_second: draft.rate_per_second, burst: draft.rate_burst }),
+    region: orNull(draft.region),
     ordering: draft.ordering,
     fifo_on_dead: draft.fifo_on_dead,
     follow_redirects: toNumber(draft.follow_redirects),
+    batch: toBatch(draft),
+    debounce: toDebounce(draft),
     retry: toRetry(draft),
     breaker: draft.breaker_on
       ? pickNumbers({

@@ -5,6 +5,7 @@ import { CredentialFields } from './endpoint-credentials.tsx';
 import { createFieldBinder, FoldedSection, Section, type SectionProps } from './endpoint-form-section.tsx';
 import { type FormSection, findSection } from './endpoint-labels.ts';
 import { RetryFields } from './endpoint-retry-fields.tsx';
+import { ShapingFields } from './endpoint-shaping-fields.tsx';
 import {
   summarizeAccess,
   summarizeDelivery,
@@ -29,7 +30,7 @@ export function EndpointFields(props: EndpointFieldsProps) {
       <DestinationSection {...props} />
       <FoldedSection
         title="Delivery"
-        about="Timeout, concurrency, rate limit, order and channels."
+        about="Timeout, concurrency, rate limit, region, order, batches and channels."
         summary={summarizeDelivery(draft)}
         hasError={hasError('delivery')}
       >
@@ -163,12 +164,28 @@ function DeliveryFields(props: SectionProps) {
         {...field('timeout_ms')}
       />
       <TextField label="Concurrent requests" placeholder="10" {...field('max_in_flight')} />
+      <SelectField
+        className="wide"
+        label="Adaptive limits"
+        options={[
+          ['on', 'On'],
+          ['off', 'Off: always the timeout and the concurrency above'],
+        ]}
+        hint="While the endpoint is consistently slow, it gets fewer requests at a time. If requests also time out, their deadline becomes shorter. Both recover by themselves."
+        {...field('adaptive')}
+      />
       <TextField
         label="Rate limit (per second)"
         placeholder="no limit"
         {...field('rate_per_second', 'rate_limit')}
       />
       <TextField label="Burst" placeholder="same as the limit" {...field('rate_burst', 'rate_limit.burst')} />
+      <TextField
+        label="Region"
+        placeholder="default"
+        hint="The region whose workers send to it."
+        {...field('region')}
+      />
       <SelectField
         label="Ordering"
         options={[
@@ -186,6 +203,7 @@ function DeliveryFields(props: SectionProps) {
         ]}
         {...field('fifo_on_dead')}
       />
+      <ShapingFields {...props} />
       <SelectField
         label="Payload"
         options={[
@@ -221,7 +239,7 @@ function BreakerFields(props: SectionProps) {
         <Checkbox
           checked={draft.breaker_on}
           onChange={(breaker_on) => onChange({ breaker_on })}
-          hint="An open circuit sends nothing until a single probe succeeds."
+          hint="While the circuit is open, Posthorn sends nothing but one probe at a time. A probe that succeeds closes it."
         >
           Open the circuit when the endpoint keeps failing
         </Checkbox>
@@ -230,12 +248,12 @@ function BreakerFields(props: SectionProps) {
         <>
           <TextField
             label="Consecutive failures"
-            placeholder="5"
+            placeholder="20"
             {...field('consecutive', 'breaker.consecutive')}
           />
           <TextField
             label="Failure rate (0 to 1)"
-            placeholder="0.5"
+            placeholder="0.8"
             {...field('failure_rate', 'breaker.failure_rate')}
           />
           <TextField

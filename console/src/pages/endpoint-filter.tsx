@@ -1,5 +1,5 @@
 /** The editor of an endpoint's filter, with a sample event to try it on. */
-import type { Endpoint, EventWithData, FilterTried, Page } from '@posthorn/client';
+import type { ChangedEndpoint, Endpoint, EventWithData, FilterTried, Page } from '@posthorn/client';
 import { useEffect, useState } from 'react';
 import { callApi, withQuery } from '../api/client.ts';
 import { asApiError, invalidate, useQuery } from '../api/query.ts';
@@ -9,25 +9,28 @@ import { Card } from '../ui/card.tsx';
 import { findFieldError, TextArea } from '../ui/fields.tsx';
 import { parseJson, parseOptionalJson } from '../ui/json-text.ts';
 import { showToast } from '../ui/toasts.tsx';
+import { EndpointWarnings } from './endpoint-warnings.tsx';
 import { FilterMatchCount } from './filter-match-count.tsx';
 
 const EXAMPLE_FILTER = '{\n  "data.amount": { "$gte": 100 }\n}';
 const EXAMPLE_EVENT = '{\n  "type": "order.created",\n  "data": { "amount": 120 }\n}';
 
 export function FilterEditor({ endpoint }: { endpoint: Endpoint }) {
-  const { canWrite } = usePermissions();
+  const { canEditEndpoints } = usePermissions();
   const [text, setText] = useState(() =>
     endpoint.filter === null ? '' : JSON.stringify(endpoint.filter, null, 2),
   );
   const [sample, setSample] = useSampleEvent(endpoint.tenant);
   const [result, setResult] = useState<FilterTried | null>(null);
   const [error, setError] = useState<string | null>(null);
+  const [warnings, setWarnings] = useState<ChangedEndpoint['warnings']>([]);
   const [isBusy, setBusy] = useState(false);
 
   const run = async (action: () => Promise<void>): Promise<void> => {
     setBusy(true);
     setError(null);
     setResult(null);
+    setWarnings([]);
     try {
       await action();
     } catch (failure) {
@@ -44,7 +47,10 @@ export function FilterEditor({ endpoint }: { endpoint: Endpoint }) {
     });
   const saveFilter = () =>
     run(async () => {
-      await callApi('PATCH', `/v1/endpoints/${endpoint.id}`, { filter: parseOptionalJson(text) });
+      const changed = await callApi<ChangedEndpoint>('PATCH', `/v1/endpoints/${endpoint.id}`, {
+        filter: parseOptionalJson(text),
+      });
+      setWarnings(changed.warnings);
       invalidate('/v1/endpoints');
       showToast('Filter saved. It applies to new events.');
     });
@@ -57,7 +63,7 @@ export function FilterEditor({ endpoint }: { endpoint: Endpoint }) {
           <Button icon="play" disabled={isBusy} onClick={() => void tryFilter()}>
             Try filter
           </Button>
-          {canWrite && (
+          {canEditEndpoints && (
             <Button kind="primary" disabled={isBusy} onClick={() => void saveFilter()}>
               Save filter
             </Button>
@@ -91,6 +97,7 @@ export function FilterEditor({ endpoint }: { endpoint: Endpoint }) {
             hint="The tenant's latest event. You can edit it: trying a filter sends nothing."
           />
         </div>
+        <EndpointWarnings warnings={warnings} />
       </div>
     </Card>
   );

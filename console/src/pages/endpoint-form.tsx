@@ -1,5 +1,5 @@
 /** The form with every setting of an endpoint. The API validates it; its errors appear at the fields they are about. */
-import type { CreatedEndpoint, Endpoint } from '@posthorn/client';
+import type { ChangedEndpoint, CreatedEndpoint, Endpoint } from '@posthorn/client';
 import { type FormEvent, useState } from 'react';
 import { callApi, type FieldError } from '../api/client.ts';
 import { asApiError, invalidate } from '../api/query.ts';
@@ -10,7 +10,8 @@ import { plural } from '../ui/format.ts';
 import { showToast } from '../ui/toasts.tsx';
 import { type Draft, DraftError, toDraft, toPatch, toSettings } from './endpoint-draft.ts';
 import { EndpointFields } from './endpoint-fields.tsx';
-import { labelField } from './endpoint-labels.ts';
+import { labelField, translateMessage } from './endpoint-labels.ts';
+import { EndpointWarnings } from './endpoint-warnings.tsx';
 import { NewSecretDialog } from './new-secret-dialog.tsx';
 
 interface FormErrors {
@@ -23,11 +24,12 @@ const NO_ERRORS: FormErrors = { fields: [], message: null };
 
 /** Edits the endpoint, or creates one if none is given. */
 export function EndpointForm({ endpoint }: { endpoint?: Endpoint }) {
-  const { canWrite, canSeeAllTenants } = usePermissions();
+  const { canEditEndpoints, canSeeAllTenants } = usePermissions();
   const { selectedTenant } = useSession();
   const [saved, setSaved] = useState(() => toDraft(endpoint ?? { tenant: selectedTenant ?? '' }));
   const [draft, setDraft] = useState(saved);
   const [errors, setErrors] = useState(NO_ERRORS);
+  const [warnings, setWarnings] = useState<ChangedEndpoint['warnings']>([]);
   const [isBusy, setBusy] = useState(false);
   const [created, setCreated] = useState<CreatedEndpoint | null>(null);
   const isChanged = draft !== saved && JSON.stringify(draft) !== JSON.stringify(saved);
@@ -38,7 +40,9 @@ export function EndpointForm({ endpoint }: { endpoint?: Endpoint }) {
     invalidate('/v1/endpoints', '/v1/stats', '/v1/tenants');
   };
   const update = async (id: string): Promise<void> => {
-    const updated = toDraft(await callApi<Endpoint>('PATCH', `/v1/endpoints/${id}`, toPatch(saved, draft)));
+    const changed = await callApi<ChangedEndpoint>('PATCH', `/v1/endpoints/${id}`, toPatch(saved, draft));
+    const updated = toDraft(changed);
+    setWarnings(changed.warnings);
     setSaved(updated);
     setDraft(updated);
     invalidate('/v1/endpoints');
@@ -48,6 +52,7 @@ export function EndpointForm({ endpoint }: { endpoint?: Endpoint }) {
     event.preventDefault();
     setBusy(true);
     setErrors(NO_ERRORS);
+    setWarnings([]);
     try {
       await (endpoint === undefined ? create() : update(endpoint.id));
     } catch (error) {
@@ -59,7 +64,7 @@ export function EndpointForm({ endpoint }: { endpoint?: Endpoint }) {
 
   return (
     <form className="card" onSubmit={(event) => void submit(event)}>
-      <fieldset disabled={!canWrite} style={{ border: 0, padding: 0, margin: 0, minWidth: 0 }}>
+      <fieldset disabled={!canEditEndpoints} style={{ border: 0, padding: 0, margin: 0, minWidth: 0 }}>
         <EndpointFields
           draft={draft}
           onChange={(changes) => setDraft((before) => ({ ...before, ...changes }))}
@@ -68,7 +73,12 @@ export function EndpointForm({ endpoint }: { endpoint?: Endpoint }) {
           endpointId={endpoint?.id}
         />
       </fieldset>
-      {canWrite && (
+      {warnings.length > 0 && (
+        <div className="card-body stack" role="status">
+          <EndpointWarnings warnings={warnings} />
+        </div>
+      )}
+      {canEditEndpoints && (
         <div className="form-foot">
           <div className="grow" role="alert">
             <span className="field-error">{summarizeErrors(errors)}</span>
@@ -89,7 +99,7 @@ export function EndpointForm({ endpoint }: { endpoint?: Endpoint }) {
 function toFormErrors(error: unknown): FormErrors {
   if (error instanceof DraftError) return { fields: error.errors, message: null };
   const { errors, message } = asApiError(error);
-  return { fields: errors, message };
+  return { fields: errors.map((field) => ({ ...field, message: translateMessage(field) })), message };
 }
 
 function summarizeErrors({ fields, message }: FormErrors): string | null {
@@ -98,11 +108,17 @@ function summarizeErrors({ fields, message }: FormErrors): string | null {
   return `${plural(labels.length, 'field is', 'fields are')} invalid: ${labels.join(', ')}`;
 }
 
-/** Leaves out the settings that the user did not touch, so that they follow the server's defaults. */
+/**
+ * Leaves out the settings that the user did not touch, so that they follow the server's defaults. Batches exclude an API
+ * version, so that of the tenant must not be filled in.
+ */
 function buildNewSettings(draft: Draft, untouched: Draft, hasTenantField: boolean): Record<string, unknown> {
   const defaults = toSettings(untouched);
   const changed = Object.entries(toSettings(draft)).filter(
-    ([name, value]) => name === 'url' || JSON.stringify(value) !== JSON.stringify(defaults[name]),
+    ([name, value]) =>
+      name === 'url' ||
+      (name === 'api_version' && draft.shaping === 'batch') ||
+      JSON.stringify(value) !== JSON.stringify(defaults[name]),
   );
   return {
     ...Object.fromEntries(changed),

@@ -1,3 +1,5 @@
+import type { FieldError } from '../api/client.ts';
+
 /** The fields of the endpoint form by their names in the API: their sections, and their labels for messages. */
 export type FormSection = 'destination' | 'delivery' | 'retries' | 'signature' | 'access' | 'metadata';
 
@@ -10,13 +12,25 @@ const FIELDS: Record<string, readonly [FormSection, string]> = {
   channels: ['delivery', 'Channels'],
   timeout_ms: ['delivery', 'Timeout (ms)'],
   max_in_flight: ['delivery', 'Concurrent requests'],
+  adaptive: ['delivery', 'Adaptive limits'],
   'rate_limit.burst': ['delivery', 'Burst'],
   rate_limit: ['delivery', 'Rate limit (per second)'],
+  region: ['delivery', 'Region'],
   ordering: ['delivery', 'Ordering'],
   fifo_on_dead: ['delivery', 'When a delivery dies (strict ordering)'],
   payload: ['delivery', 'Payload'],
   follow_redirects: ['delivery', 'Redirects to follow'],
   api_version: ['delivery', 'API version'],
+  'batch.max_events': ['delivery', 'Events per request'],
+  'batch.max_wait_ms': ['delivery', 'Longest wait for more events (ms)'],
+  'batch.max_bytes': ['delivery', 'Largest body (bytes)'],
+  'batch.split_rejected': ['delivery', 'Send a rejected batch again in halves'],
+  batch: ['delivery', 'Requests'],
+  'debounce.key': ['delivery', 'Key'],
+  'debounce.mode': ['delivery', 'Event that is sent'],
+  'debounce.window_ms': ['delivery', 'Window (ms)'],
+  'debounce.max_wait_ms': ['delivery', 'Longest delay (ms)'],
+  debounce: ['delivery', 'Requests'],
   'retry.schedule': ['retries', 'Seconds before each attempt'],
   'retry.base': ['retries', 'First retry after (s)'],
   'retry.factor': ['retries', 'Factor'],
@@ -25,7 +39,7 @@ const FIELDS: Record<string, readonly [FormSection, string]> = {
   'retry.attempts': ['retries', 'Attempts'],
   'retry.jitter': ['retries', 'Jitter'],
   'retry.permanent': ['retries', 'Never retry these status codes'],
-  'retry.transient': ['retries', 'Except these'],
+  'retry.transient': ['retries', 'Retry these status codes anyway'],
   retry: ['retries', 'Policy'],
   'breaker.consecutive': ['retries', 'Consecutive failures'],
   'breaker.failure_rate': ['retries', 'Failure rate (0 to 1)'],
@@ -56,3 +70,12 @@ function findField(path: string): readonly [FormSection, string] | undefined {
 /** The label of the field that an error of the API is about. */
 export const labelField = (path: string): string => findField(path)?.[1] ?? path;
 export const findSection = (path: string): FormSection | null => findField(path)?.[0] ?? null;
+
+/** The message of an error, with the labels of the form instead of the names of the API: `window_ms` is "Window (ms)". */
+export function translateMessage({ path, message }: FieldError): string {
+  const parent = path.slice(0, path.lastIndexOf('.') + 1);
+  return message.replace(/\b[a-z]+(_[a-z]+)+\b/g, (name) => {
+    const field = FIELDS[parent + name] ?? FIELDS[name];
+    return field === undefined ? name : `"${field[1]}"`;
+  });
+}

@@ -52,7 +52,7 @@ export function EndpointReplayDialog({ endpoint, isRecovery, onClose }: Endpoint
       }}
     >
       <p className="soft">Posthorn sends them again in the background, with the same webhook-id.</p>
-      <SelectField label="Which" value={selection} onChange={setSelection} options={SELECTIONS} />
+      <SelectField label="Deliveries" value={selection} onChange={setSelection} options={SELECTIONS} />
       <div className="field">
         <span className="field-label">Events accepted</span>
         <div className="row wrap">

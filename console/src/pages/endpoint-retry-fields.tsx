@@ -42,7 +42,7 @@ export function RetryFields(props: SectionProps) {
         {...field('permanent', 'retry.permanent')}
       />
       <TextField
-        label="Except these"
+        label="Retry these status codes anyway"
         mono
         placeholder="408, 425, 429"
         {...field('transient', 'retry.transient')}

@@ -1,31 +1,30 @@
-import type { CurrentSecret, Endpoint, RotatedSecret } from '@posthorn/client';
+import type { CurrentSecret, Endpoint } from '@posthorn/client';
 import { useState } from 'react';
 import { callApi } from '../api/client.ts';
 import { usePermissions } from '../api/session.ts';
 import { Button } from '../ui/button.tsx';
 import { Card } from '../ui/card.tsx';
 import { CopyButton } from '../ui/copy-button.tsx';
-import { FormDialog } from '../ui/dialog.tsx';
-import { findFieldError, SelectField, TextField } from '../ui/fields.tsx';
 import { Notice } from '../ui/notice.tsx';
 import { At } from '../ui/time.tsx';
 import { showError, showToast } from '../ui/toasts.tsx';
+import { RotateSecretDialog } from './rotate-secret-dialog.tsx';
 
-interface RevealedSecret {
-  /** What receivers verify with: the public key of an Ed25519 secret, otherwise the secret itself. */
-  readonly verifier: string;
-}
-
-/** The signing secret. It is fetched only when the user reveals it, and not cached. */
+/**
+ * The signing secret. It is fetched only when the user reveals it, and not cached. An endpoint with a public key shows that:
+ * the server keeps the private key.
+ */
 export function SecretCard({ endpoint, onChanged }: { endpoint: Endpoint; onChanged: () => void }) {
-  const { canWrite } = usePermissions();
-  const [secret, setSecret] = useState<RevealedSecret | null>(null);
+  const { canEditEndpoints, may } = usePermissions();
+  const [secret, setSecret] = useState<string | null>(null);
   const [isRotating, setRotating] = useState(false);
-  if (!canWrite) return null;
+  const canReveal = endpoint.public_key === null && may('secrets:read');
+  if (!canEditEndpoints && !canReveal) return null;
   const path = `/v1/endpoints/${endpoint.id}`;
+  const { public_key: publicKey } = endpoint;
   const reveal = async (): Promise<void> => {
     try {
-      setSecret(toRevealed(await callApi<CurrentSecret>('GET', `${path}/secret`)));
+      setSecret((await callApi<CurrentSecret>('GET', `${path}/secret`)).secret);
     } catch (error) {
       showError(error);
     }
@@ -35,31 +34,41 @@ export function SecretCard({ endpoint, onChanged }: { endpoint: Endpoint; onChan
       await callApi('DELETE', `${path}/secrets/previous`);
       showToast('Old secret revoked');
       onChanged();
-      await reveal();
+      if (secret !== null) await reveal();
     } catch (error) {
       showError(error);
     }
   };
   return (
     <Card
-      title="Signing secret"
+      title={publicKey === null ? 'Signing secret' : 'Signing key'}
       actions={
         <div className="row">
-          <Button kind="small" icon="eye" onClick={() => (secret === null ? void reveal() : setSecret(null))}>
-            {secret === null ? 'Reveal' : 'Hide'}
-          </Button>
-          <Button kind="small" icon="replay" onClick={() => setRotating(true)}>
-            Rotate…
-          </Button>
+          {canReveal && (
+            <Button
+              kind="small"
+              icon="eye"
+              onClick={() => (secret === null ? void reveal() : setSecret(null))}
+            >
+              {secret === null ? 'Reveal' : 'Hide'}
+            </Button>
+          )}
+          {canEditEndpoints && (
+            <Button kind="small" icon="replay" onClick={() => setRotating(true)}>
+              Rotate…
+            </Button>
+          )}
         </div>
       }
     >
       <div className="card-body stack">
         <div className="row">
-          {secret === null ? (
+          {publicKey !== null ? (
+            <CopyButton text={publicKey} label="the public key" />
+          ) : secret === null ? (
             <code className="faint">whsec_••••••••••••••••••••••••</code>
           ) : (
-            <CopyButton text={secret.verifier} label="the secret" />
+            <CopyButton text={secret} label="the secret" />
           )}
         </div>
         {endpoint.signing_secrets.length > 1 && (
@@ -70,38 +79,32 @@ export function SecretCard({ endpoint, onChanged }: { endpoint: Endpoint; onChan
               ))}
             </ul>
             Revoke the old secret when every receiver has the new one.{' '}
-            <Button kind="small" onClick={() => void revokePrevious()}>
-              Revoke the old secret
-            </Button>
+            {canEditEndpoints && (
+              <Button kind="small" onClick={() => void revokePrevious()}>
+                Revoke the old secret
+              </Button>
+            )}
           </Notice>
         )}
       </div>
       {isRotating && (
-        <RotateDialog
-          path={path}
-          hasOneSignature={hasOneSignature(endpoint)}
+        <RotateSecretDialog
+          endpoint={endpoint}
           onClose={() => setRotating(false)}
           onRotated={(rotated) => {
             setRotating(false);
-            setSecret(toRevealed(rotated));
+            setSecret(rotated.secret);
             onChanged();
-            showToast('Secret rotated. The new secret is shown.');
+            showToast(
+              rotated.secret === null
+                ? 'Key rotated. The new public key is shown.'
+                : 'Secret rotated. The new secret is shown.',
+            );
           }}
         />
       )}
     </Card>
   );
-}
-
-// The server keeps the private key of an endpoint with a public key.
-const toRevealed = (secret: CurrentSecret | RotatedSecret): RevealedSecret => ({
-  verifier: secret.public_key ?? secret.secret ?? '',
-});
-
-/** Whether the header of the endpoint's signature has room for one secret only. */
-function hasOneSignature({ signature }: Endpoint): boolean {
-  const profile = typeof signature === 'string' ? signature : signature.profile;
-  return profile === 'github' || profile === 'hex';
 }
 
 interface SigningSecretProps {
@@ -117,7 +120,7 @@ function SigningSecret({ secret, isCurrent }: SigningSecretProps) {
       {secret.switch_at !== null && (
         <>
           {' '}
-          and takes the main header over at <At at={secret.switch_at} />
+          now, and the main header from <At at={secret.switch_at} /> on
         </>
       )}
       {secret.expires_at !== null ? (
@@ -130,85 +133,5 @@ function SigningSecret({ secret, isCurrent }: SigningSecretProps) {
       )}
       .
     </li>
-  );
-}
-
-const OVERLAPS = [
-  ['', 'Server default (24 hours unless configured)'],
-  ['3600', '1 hour'],
-  ['86400', '24 hours'],
-  ['604800', '7 days'],
-  ['null', 'Until I revoke the old secret'],
-  ['0', 'None: the old secret stops now'],
-] as const;
-
-const PRIMARIES = [
-  ['old', 'The old secret, until it ends'],
-  ['new', 'The new secret, from now on'],
-] as const;
-
-interface RotateDialogProps {
-  path: string;
-  hasOneSignature: boolean;
-  onClose: () => void;
-  onRotated: (secret: RotatedSecret) => void;
-}
-
-function RotateDialog({ path, hasOneSignature, onClose, onRotated }: RotateDialogProps) {
-  const [primary, setPrimary] = useState<'old' | 'new'>('old');
-  const [overlap, setOverlap] = useState<string>('');
-  const [ownSecret, setOwnSecret] = useState('');
-  return (
-    <FormDialog
-      title="Rotate the signing secret"
-      submitLabel="Rotate secret"
-      onClose={onClose}
-      onSubmit={async () =>
-        onRotated(
-          await callApi<RotatedSecret>('POST', `${path}/rotate-secret`, {
-            ...(overlap !== '' && { overlap_seconds: overlap === 'null' ? null : Number(overlap) }),
-            ...(hasOneSignature && { primary }),
-            ...(ownSecret.trim() !== '' && { secret: ownSecret.trim() }),
-          }),
-        )
-      }
-    >
-      {(error) => (
-        <>
-          <p className="soft">
-            The new secret signs from now on. During the overlap both secrets sign every request, so you can
-            update your receivers one by one.
-          </p>
-          <SelectField
-            label="Overlap"
-            value={overlap}
-            onChange={setOverlap}
-            options={OVERLAPS}
-            error={findFieldError(error?.errors ?? [], 'overlap_seconds')}
-          />
-          {hasOneSignature && (
-            <SelectField
-              label="Main signature header"
-              value={primary}
-              onChange={setPrimary}
-              options={PRIMARIES}
-              hint="This signature has room for one secret. The other one signs another header."
-            />
-          )}
-          {overlap === '0' && (
-            <Notice tone="warn">Receivers with the old secret will reject every request from now on.</Notice>
-          )}
-          <TextField
-            label="Your own secret (optional)"
-            mono
-            value={ownSecret}
-            onChange={setOwnSecret}
-            placeholder="whsec_…"
-            hint="If empty, Posthorn generates one."
-            error={findFieldError(error?.errors ?? [], 'secret')}
-          />
-        </>
-      )}
-    </FormDialog>
   );
 }

@@ -22,6 +22,12 @@ it('the closed sections show what was changed', () => {
   expect(summarizeDelivery({ ...draft, timeout_ms: '2000', rate_per_second: '5', ordering: 'fifo' })).toBe(
     'timeout 2 s · 10 concurrent requests · 5 per second · strict order · all channels',
   );
+  expect(summarizeDelivery({ ...draft, shaping: 'batch', batch_max_events: '50' })).toContain(
+    'any order · batches of up to 50 · all',
+  );
+  expect(summarizeDelivery({ ...draft, shaping: 'debounce', debounce_key: 'data.id' })).toContain(
+    'debounced by data.id',
+  );
   expect(summarizeRetries({ ...draft, retry_kind: 'schedule', schedule: '0, 30', breaker_on: false })).toBe(
     '2 attempts · circuit breaker off',
   );

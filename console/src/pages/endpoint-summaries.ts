@@ -9,8 +9,12 @@ export function summarizeDelivery(draft: Draft): string {
   return join(
     `timeout ${formatMs(orDefault(draft.timeout_ms, 15_000))}`,
     plural(orDefault(draft.max_in_flight, 10), 'concurrent request'),
+    draft.adaptive === 'off' && 'adaptive limits off',
     draft.rate_per_second === '' ? 'no rate limit' : `${draft.rate_per_second} per second`,
+    draft.region !== '' && `region ${draft.region}`,
     draft.ordering === 'fifo' ? 'strict order' : 'any order',
+    draft.shaping === 'batch' && `batches of up to ${orDefault(draft.batch_max_events, 100)}`,
+    draft.shaping === 'debounce' && `debounced by ${draft.debounce_key}`,
     draft.payload === 'thin' && 'thin payload',
     draft.channels.trim() === '' ? 'all channels' : `channels ${draft.channels}`,
   );

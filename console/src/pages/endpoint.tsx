@@ -8,7 +8,7 @@ import { Card } from '../ui/card.tsx';
 import { CopyButton } from '../ui/copy-button.tsx';
 import { nameEndpoint } from '../ui/endpoint-name.ts';
 import { CircuitBadge, describeEndpointState } from '../ui/endpoint-state.tsx';
-import { formatCount, formatMs, formatRate, formatUpTo } from '../ui/format.ts';
+import { formatCount, formatMs, formatRate, formatUpTo, plural } from '../ui/format.ts';
 import { ErrorPage } from '../ui/notice.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { usePageTitle } from '../ui/page-title.ts';
@@ -126,6 +126,19 @@ function OverviewTab({ id, endpoint }: { id: string; endpoint: Endpoint | undefi
   );
 }
 
+/** What adaptive limits do to the endpoint at the moment, and why. */
+function AdaptiveNote({ health }: { health: Endpoint['health'] }) {
+  const { adaptive, in_flight_limit, effective_timeout_ms } = health;
+  if (adaptive === null) return null;
+  return (
+    <span className="warn">
+      {adaptive.reason === 'slow' ? 'It is slow' : 'It is slow and times out'}:{' '}
+      {plural(in_flight_limit, 'request')} at a time, deadline {formatMs(effective_timeout_ms)}, since{' '}
+      <Ago at={adaptive.since} />
+    </span>
+  );
+}
+
 function HealthCard({ endpoint }: { endpoint: Endpoint | undefined }) {
   const health = endpoint?.health;
   const fact = (name: string, value: ReactNode) => (
@@ -155,6 +168,7 @@ function HealthCard({ endpoint }: { endpoint: Endpoint | undefined }) {
           'p50 · p95 · p99',
           health && `${formatMs(health.p50_ms)} · ${formatMs(health.p95_ms)} · ${formatMs(health.p99_ms)}`,
         )}
+        {health?.adaptive != null && fact('Limited now', <AdaptiveNote health={health} />)}
         {fact('Waiting', health && formatUpTo(health.waiting, health.count_limit))}
         {fact('Oldest waiting', <Ago at={health?.oldest_waiting_at} />)}
         {fact(
@@ -175,6 +189,7 @@ function HealthCard({ endpoint }: { endpoint: Endpoint | undefined }) {
             formatCount(health.skipped_while_disabled),
           )}
         {fact('Subscribes to', endpoint && <span className="mono">{endpoint.events.join(', ')}</span>)}
+        {endpoint?.region != null && fact('Region', endpoint.region)}
         {fact('Created', <Ago at={endpoint?.created_at} />)}
       </dl>
     </Card>

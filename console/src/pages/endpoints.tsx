@@ -4,7 +4,7 @@ import { withQuery } from '../api/client.ts';
 import { type PagedList, usePagedList } from '../api/paged-list.ts';
 import { useQuery } from '../api/query.ts';
 import { usePermissions, useSession } from '../api/session.ts';
-import { useLocation } from '../router.tsx';
+import { Link, useLocation } from '../router.tsx';
 import { Badge } from '../ui/badge.tsx';
 import { LinkButton } from '../ui/button.tsx';
 import { Card } from '../ui/card.tsx';
@@ -27,11 +27,12 @@ const MAX_LOADED = 2_000;
 
 export function EndpointsPage() {
   usePageTitle('Endpoints');
-  const { canWrite, canSeeAllTenants } = usePermissions();
+  const { canEditEndpoints, canSeeAllTenants } = usePermissions();
   const { selectedTenant } = useSession();
   const { query } = useLocation();
   const [text, setText] = useState('');
-  const path = withQuery('/v1/endpoints', { tenant: selectedTenant });
+  const eventType = query.get('event_type');
+  const path = withQuery('/v1/endpoints', { tenant: selectedTenant, event_type: eventType });
   const list = usePagedList<Endpoint>(path, ({ id }) => id, { pollMs: 5_000 });
   const needle = text.trim().toLowerCase();
   const state = query.get('state') ?? '';
@@ -41,8 +42,20 @@ export function EndpointsPage() {
   useLoadAll(list, isArranged);
   return (
     <>
-      <PageHeader title="Endpoints">
-        {canWrite && (
+      <PageHeader
+        title="Endpoints"
+        below={
+          eventType !== null && (
+            <p className="soft row wrap">
+              <span>
+                Only endpoints that subscribe to <span className="mono">{eventType}</span>.
+              </span>
+              <Link to="/endpoints">Show all</Link>
+            </p>
+          )
+        }
+      >
+        {canEditEndpoints && (
           <LinkButton to="/endpoints/new" kind="primary" icon="plus">
             Add endpoint
           </LinkButton>
@@ -73,7 +86,7 @@ export function EndpointsPage() {
           getLink={({ id }) => `/endpoints/${id}`}
           rowHeight={TALL_ROW}
           empty={
-            needle === '' && state === '' ? (
+            needle === '' && state === '' && eventType === null ? (
               <NoEndpoints />
             ) : (
               <EmptyState icon="search" title="No endpoint matches the filter" />
@@ -122,13 +135,13 @@ function useLoadAll(
 }
 
 function NoEndpoints() {
-  const { canWrite, hasInbox } = usePermissions();
+  const { canEditEndpoints, hasInbox } = usePermissions();
   return (
     <EmptyState
       icon="endpoint"
       title="No endpoints yet"
       actions={
-        canWrite && (
+        canEditEndpoints && (
           <>
             <LinkButton to="/endpoints/new" kind="primary" icon="plus">
               Add endpoint

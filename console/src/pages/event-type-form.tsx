@@ -2,9 +2,11 @@ import type { EventType, EventTypeSettings } from '@posthorn/client';
 import { useState } from 'react';
 import { callApi } from '../api/client.ts';
 import { FormDialog } from '../ui/dialog.tsx';
-import { Checkbox, findFieldError, TextArea, TextField } from '../ui/fields.tsx';
+import { Checkbox, findFieldError, SelectField, TextArea, TextField } from '../ui/fields.tsx';
 import { parseOptionalJson } from '../ui/json-text.ts';
+import { fromLocalInput, toLocalInput } from '../ui/time-range.ts';
 import { showToast } from '../ui/toasts.tsx';
+import { VALIDATION_MODES, type ValidationChoice } from './validation-modes.ts';
 
 const toText = (value: unknown): string => (value == null ? '' : JSON.stringify(value, null, 2));
 
@@ -15,14 +17,16 @@ export function EventTypeForm({ type, onClose }: { type?: EventType; onClose: ()
   const [schema, setSchema] = useState(toText(type?.schema));
   const [example, setExample] = useState(toText(type?.example));
   const [isDeprecated, setDeprecated] = useState(type?.deprecated ?? false);
+  const [sunset, setSunset] = useState(type?.sunset_at == null ? '' : toLocalInput(type.sunset_at));
+  const [validation, setValidation] = useState<ValidationChoice>(type?.validation ?? '');
   const save = async (): Promise<void> => {
     await callApi('PUT', `/v1/event-types/${encodeURIComponent(name)}`, {
       description,
       schema: parseOptionalJson(schema) as EventType['schema'],
       example: parseOptionalJson(example),
       deprecated: isDeprecated,
-      // Not in the form: a PUT would reset it.
-      validation: type?.validation ?? null,
+      sunset_at: sunset === '' ? null : fromLocalInput(sunset),
+      validation: validation === '' ? null : validation,
     } satisfies EventTypeSettings);
     showToast('Saved');
     onClose();
@@ -70,13 +74,29 @@ export function EventTypeForm({ type, onClose }: { type?: EventType; onClose: ()
               onChange={setExample}
               error={errorOf('example')}
             />
+            <SelectField
+              label="Validation"
+              options={VALIDATION_MODES}
+              value={validation}
+              onChange={setValidation}
+              hint="Checks the data of published events against the latest version, or against the schema above if there is none."
+              error={errorOf('validation')}
+            />
             <Checkbox
               checked={isDeprecated}
               onChange={setDeprecated}
-              hint="Posthorn still accepts it. Consumers see that they should stop using it."
+              hint="Posthorn still accepts and delivers its events. Deliveries announce that the type is deprecated."
             >
               Deprecated
             </Checkbox>
+            <TextField
+              type="datetime-local"
+              label="Sunset (optional, your time zone)"
+              value={sunset}
+              onChange={setSunset}
+              hint="When you plan to end the type. Deliveries announce this time. Nothing stops by itself."
+              error={errorOf('sunset_at')}
+            />
           </>
         );
       }}

@@ -6,9 +6,8 @@ import { Link } from '../router.tsx';
 import { Badge } from '../ui/badge.tsx';
 import { Button } from '../ui/button.tsx';
 import { Card } from '../ui/card.tsx';
-import { JsonBlock } from '../ui/code-block.tsx';
-import { Dialog } from '../ui/dialog.tsx';
 import { EmptyState } from '../ui/empty-state.tsx';
+import { ExportButton } from '../ui/export-button.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { usePageTitle } from '../ui/page-title.ts';
 import { type Column, HIDDEN_ACTIONS_HEAD, PagedTable, TALL_ROW } from '../ui/table.tsx';
@@ -17,9 +16,7 @@ import { EventTypeForm } from './event-type-form.tsx';
 import { PublishDialog } from './publish-dialog.tsx';
 
 /** The dialog that is open, and the event type it is about. */
-type OpenDialog =
-  | { readonly kind: 'show' | 'publish' | 'edit'; readonly type: EventType }
-  | { readonly kind: 'add' };
+type OpenDialog = { readonly kind: 'publish' | 'edit'; readonly type: EventType } | { readonly kind: 'add' };
 
 export function EventTypesPage() {
   usePageTitle('Event types');
@@ -41,6 +38,7 @@ export function EventTypesPage() {
           </p>
         }
       >
+        <ExportButton path="/v1/event-types" name="event-types" />
         {permissions.isAdmin && (
           <Button kind="primary" icon="plus" onClick={() => setDialog({ kind: 'add' })}>
             Add event type
@@ -68,7 +66,7 @@ export function EventTypesPage() {
 }
 
 const buildColumns = (
-  { canWrite, isAdmin }: Permissions,
+  { canPublish, isAdmin }: Permissions,
   onOpen: (dialog: OpenDialog) => void,
 ): Column<EventType>[] => [
   {
@@ -84,34 +82,40 @@ const buildColumns = (
       />
     ),
   },
-  { name: 'State', width: 130, hideOnPhone: true, render: (type) => <StateBadge type={type} /> },
   {
-    name: 'Actions',
-    width: canWrite ? 220 : 96,
-    head: HIDDEN_ACTIONS_HEAD,
-    render: (type) => (
-      <span className="row" style={{ justifyContent: 'flex-end' }}>
-        <Button kind="small" onClick={() => onOpen({ kind: 'show', type })}>
-          Show
-        </Button>
-        {canWrite && (
-          <Button kind="small" onClick={() => onOpen({ kind: 'publish', type })}>
-            Publish
-          </Button>
-        )}
-        {isAdmin && (
-          <Button kind="small" onClick={() => onOpen({ kind: 'edit', type })}>
-            Edit
-          </Button>
-        )}
-      </span>
-    ),
+    name: 'Latest version',
+    width: 140,
+    hideOnPhone: true,
+    render: ({ latest_version }) => <span className="mono">{latest_version ?? '–'}</span>,
   },
+  { name: 'State', width: 130, hideOnPhone: true, render: (type) => <StateBadge type={type} /> },
+  ...(canPublish
+    ? [
+        {
+          name: 'Actions',
+          width: isAdmin ? 160 : 96,
+          head: HIDDEN_ACTIONS_HEAD,
+          render: (type: EventType) => (
+            <span className="row" style={{ justifyContent: 'flex-end' }}>
+              <Button kind="small" onClick={() => onOpen({ kind: 'publish', type })}>
+                Publish
+              </Button>
+              {isAdmin && (
+                <Button kind="small" onClick={() => onOpen({ kind: 'edit', type })}>
+                  Edit
+                </Button>
+              )}
+            </span>
+          ),
+        },
+      ]
+    : []),
 ];
 
-function StateBadge({ type: { deprecated, schema } }: { type: EventType }) {
+function StateBadge({ type: { deprecated, schema, latest_version } }: { type: EventType }) {
   if (deprecated) return <Badge tone="warn">Deprecated</Badge>;
-  return schema === null ? <Badge>No schema</Badge> : <Badge tone="good">Schema</Badge>;
+  const hasSchema = schema !== null || latest_version !== null;
+  return hasSchema ? <Badge tone="good">Schema</Badge> : <Badge>No schema</Badge>;
 }
 
 function TypeDialog({ dialog, onClose }: { dialog: OpenDialog; onClose: () => void }) {
@@ -120,8 +124,6 @@ function TypeDialog({ dialog, onClose }: { dialog: OpenDialog; onClose: () => vo
       return <EventTypeForm onClose={onClose} />;
     case 'edit':
       return <EventTypeForm type={dialog.type} onClose={onClose} />;
-    case 'show':
-      return <TypeView type={dialog.type} onClose={onClose} />;
     case 'publish': {
       const { name, example } = dialog.type;
       return (
@@ -133,23 +135,4 @@ function TypeDialog({ dialog, onClose }: { dialog: OpenDialog; onClose: () => vo
       );
     }
   }
-}
-
-function TypeView({ type, onClose }: { type: EventType; onClose: () => void }) {
-  return (
-    <Dialog title={type.name} onClose={onClose} wide>
-      <div className="dialog-body">
-        <p className="soft">{type.description}</p>
-        <h3>Example</h3>
-        <OptionalJson value={type.example} label="example" />
-        <h3>JSON Schema</h3>
-        <OptionalJson value={type.schema} label="schema" />
-      </div>
-    </Dialog>
-  );
-}
-
-function OptionalJson({ value, label }: { value: unknown; label: string }) {
-  if (value == null) return <p className="faint">None.</p>;
-  return <JsonBlock text={JSON.stringify(value, null, 2)} label={label} />;
 }

@@ -1,23 +1,21 @@
-import type { Delivery, EventWithData as EventSummary } from '@posthorn/client';
+import type { Delivery, EventOutcome, EventWithData as EventSummary } from '@posthorn/client';
 import { useState } from 'react';
 import { type PagedList, usePagedList } from '../api/paged-list.ts';
 import { asText, useQuery } from '../api/query.ts';
 import { Link, useLocation } from '../router.tsx';
-import { Badge } from '../ui/badge.tsx';
 import { Button } from '../ui/button.tsx';
 import { Card } from '../ui/card.tsx';
-import { HeaderList, JsonBlock } from '../ui/code-block.tsx';
 import { CopyButton } from '../ui/copy-button.tsx';
 import { type DeliveryStatus, DeliveryStatusBadge, isWaitingStatus } from '../ui/delivery-status.tsx';
 import { EmptyState } from '../ui/empty-state.tsx';
 import { formatCount } from '../ui/format.ts';
-import { sliceMember } from '../ui/json-text.ts';
 import { ErrorNotice, ErrorPage } from '../ui/notice.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { usePageTitle } from '../ui/page-title.ts';
 import { Skeleton } from '../ui/skeleton.tsx';
-import { Ago, At } from '../ui/time.tsx';
+import { Ago } from '../ui/time.tsx';
 import { DeliveryCard } from './delivery-card.tsx';
+import { EventFacts } from './event-facts.tsx';
 import { EventReplayButtons } from './event-replay.tsx';
 
 export function EventPage({ id }: { id: string }) {
@@ -25,6 +23,7 @@ export function EventPage({ id }: { id: string }) {
   const event = response.data === undefined ? undefined : (JSON.parse(response.data) as EventSummary);
   usePageTitle(event?.type ?? 'Event');
   const deliveries = useDeliveries(id);
+  const counts = countStatuses(deliveries, event);
   if (response.data === undefined && response.error !== null)
     return <ErrorPage title="Event" error={response.error} onRetry={response.refresh} />;
   return (
@@ -45,7 +44,7 @@ export function EventPage({ id }: { id: string }) {
             <CopyButton text={id} />
             {event !== undefined && <span>{event.tenant}</span>}
             {event !== undefined && <Ago at={event.created_at} />}
-            <StatusSummary deliveries={deliveries.rows} />
+            <StatusSummary counts={counts} />
             {event !== undefined && event.unwritten_deliveries > 0 && (
               <span>{formatCount(event.unwritten_deliveries)} deliveries are still being queued</span>
             )}
@@ -53,11 +52,18 @@ export function EventPage({ id }: { id: string }) {
         }
       >
         {deliveries.rows !== undefined && (
-          <EventReplayButtons id={id} deliveries={deliveries.rows} onReplay={deliveries.refresh} />
+          <EventReplayButtons
+            id={id}
+            deliveries={deliveries.rows}
+            counts={counts}
+            onReplay={async () => {
+              await Promise.all([deliveries.refresh(), response.refresh()]);
+            }}
+          />
         )}
       </PageHeader>
       <div className="grid aside event">
-        <DeliveryCards list={deliveries} />
+        <DeliveryCards list={deliveries} unmatchedReason={event?.unmatched_reason ?? null} />
         <EventFacts event={event} text={response.data} />
       </div>
     </>
@@ -86,8 +92,22 @@ const STATUS_ORDER: readonly DeliveryStatus[] = [
 /** With more deliveries than this, only the first card shows its attempts. */
 const MAX_OPEN_CARDS = 5;
 
+const NOT_LATER = 'Posthorn does not send it to endpoints that you add or change later.';
+/** Why an event has no deliveries. */
+const UNMATCHED: Record<NonNullable<EventSummary['unmatched_reason']> | 'unknown', string> = {
+  no_endpoint: `No endpoint subscribed to its type when it was accepted. ${NOT_LATER}`,
+  filtered: `Endpoints subscribe to its type, but their channels or filters left it out. ${NOT_LATER}`,
+  disabled: 'All endpoints that match it were disabled when it was accepted.',
+  unknown: 'It has no deliveries, or they are no longer stored.',
+};
+
+interface DeliveryCardsProps {
+  list: PagedList<Delivery>;
+  unmatchedReason: EventSummary['unmatched_reason'];
+}
+
 /** The cards of the deliveries: the one that the URL names first, then those that need attention. */
-function DeliveryCards({ list }: { list: PagedList<Delivery> }) {
+function DeliveryCards({ list, unmatchedReason }: DeliveryCardsProps) {
   const linkedId = useLocation().query.get('delivery');
   if (list.rows === undefined)
     return list.error === null ? (
@@ -103,8 +123,7 @@ function DeliveryCards({ list }: { list: PagedList<Delivery> }) {
     return (
       <Card>
         <EmptyState icon="endpoint" title="No endpoint received this event">
-          No endpoint matched its type, channels and content when it was accepted. Posthorn does not send it
-          to endpoints that you add later.
+          {UNMATCHED[unmatchedReason ?? 'unknown']}
         </EmptyState>
       </Card>
     );
@@ -131,79 +150,24 @@ function DeliveryCards({ list }: { list: PagedList<Delivery> }) {
   );
 }
 
-/** How many deliveries have each status. */
-function StatusSummary({ deliveries }: { deliveries: readonly Delivery[] | undefined }) {
-  if (deliveries === undefined || deliveries.length === 0) return null;
-  const counts = new Map<DeliveryStatus, number>();
-  for (const { status } of deliveries) counts.set(status, (counts.get(status) ?? 0) + 1);
+/** How many deliveries have each status: the loaded ones, or if there are more, what the event says. */
+function countStatuses(list: PagedList<Delivery>, event: EventSummary | undefined): EventOutcome {
+  if (list.hasMore && event?.outcome) return event.outcome;
+  const counts: EventOutcome = { delivered: 0, retrying: 0, pending: 0, dead: 0, skipped: 0, discarded: 0 };
+  for (const { status } of list.rows ?? []) counts[status] += 1;
+  return counts;
+}
+
+function StatusSummary({ counts }: { counts: EventOutcome }) {
+  const shown = STATUS_ORDER.filter((status) => counts[status] > 0);
+  const total = shown.reduce((sum, status) => sum + counts[status], 0);
   return (
     <span className="row wrap" style={{ gap: 6 }}>
-      {[...counts].map(([status, count]) => (
+      {shown.map((status) => (
         <span key={status} className="row" style={{ gap: 4 }}>
-          {deliveries.length > 1 && formatCount(count)} <DeliveryStatusBadge status={status} />
+          {total > 1 && formatCount(counts[status])} <DeliveryStatusBadge status={status} />
         </span>
       ))}
     </span>
-  );
-}
-
-/** `text` is the JSON of the response: the payload is cut out of it, so that every digit stays. */
-function EventFacts({ event, text }: { event: EventSummary | undefined; text: string | undefined }) {
-  const payload = text === undefined ? null : sliceMember(text, 'data');
-  return (
-    <div className="grid">
-      <Card title="Payload">
-        <div className="card-body">
-          {payload === null ? <Skeleton width="80%" /> : <JsonBlock text={payload} label="payload" />}
-        </div>
-      </Card>
-      <Card title="Event">
-        <dl className="facts card-body">
-          <dt>Accepted</dt>
-          <dd>{event === undefined ? <Skeleton /> : <At at={event.created_at} />}</dd>
-          <dt>Tenant</dt>
-          <dd>{event?.tenant ?? <Skeleton />}</dd>
-          <dt>Idempotency key</dt>
-          <dd className="mono">{event?.idempotency_key ?? '–'}</dd>
-          {event !== undefined && <OptionalFacts event={event} />}
-        </dl>
-        {event !== undefined && Object.keys(event.headers).length > 0 && (
-          <div className="card-body">
-            <HeaderList headers={event.headers} />
-          </div>
-        )}
-      </Card>
-    </div>
-  );
-}
-
-function OptionalFacts({ event: { schema_version, channels, deliver_at } }: { event: EventSummary }) {
-  return (
-    <>
-      {schema_version !== null && (
-        <>
-          <dt>Schema version</dt>
-          <dd>{schema_version}</dd>
-        </>
-      )}
-      {channels.length > 0 && (
-        <>
-          <dt>Channels</dt>
-          <dd className="row wrap">
-            {channels.map((channel) => (
-              <Badge key={channel}>{channel}</Badge>
-            ))}
-          </dd>
-        </>
-      )}
-      {deliver_at !== null && (
-        <>
-          <dt>Deliver at</dt>
-          <dd>
-            <At at={deliver_at} />
-          </dd>
-        </>
-      )}
-    </>
   );
 }

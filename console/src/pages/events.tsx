@@ -19,7 +19,7 @@ import { PublishDialog } from './publish-dialog.tsx';
 
 export function EventsPage() {
   usePageTitle('Events');
-  const { canWrite, canSeeAllTenants } = usePermissions();
+  const { canPublish, canSeeAllTenants } = usePermissions();
   const { selectedTenant } = useSession();
   const { query } = useLocation();
   const [isPublishing, setPublishing] = useState(query.get('publish') === '1');
@@ -37,7 +37,7 @@ export function EventsPage() {
   const list = usePagedList<EventSummary>(path, ({ id }) => id, { pollMs: where === null ? 3_000 : 0 });
   const isSearching = where !== null && list.rows?.length === 0 && list.hasMore;
   const isFiltered = EVENT_FILTERS.some((name) => query.get(name));
-  const publishButton = canWrite && (
+  const publishButton = canPublish && (
     <Button kind="primary" icon="send" onClick={() => setPublishing(true)}>
       Publish event
     </Button>
@@ -100,20 +100,20 @@ const buildColumns = (hasTenantColumn: boolean): Column<EventSummary>[] => [
   { name: 'Type', isLink: true, render: ({ type }) => <span className="mono">{type}</span> },
   {
     name: 'Id',
-    width: '22%',
+    width: '20%',
     hideOnPhone: true,
     render: ({ id }) => <span className="mono faint">{id}</span>,
   },
   ...(hasTenantColumn ? [TENANT_COLUMN] : []),
   {
     name: 'Idempotency key',
-    width: '14%',
+    width: '11%',
     hideOnPhone: true,
     render: ({ idempotency_key }) => <span className="mono faint">{idempotency_key}</span>,
   },
   {
     name: 'Outcome',
-    width: '26%',
+    width: '30%',
     render: (event) => <OutcomeSummary event={event} />,
   },
   { name: 'Accepted', width: 104, isNumeric: true, render: ({ created_at }) => <Ago at={created_at} /> },

@@ -55,6 +55,6 @@ async function countMatches(
     },
     signal,
   );
-  if (examined === 0) return 'There are no events to try it on yet.';
+  if (examined === 0) return 'There are no events to try the filter on yet.';
   return `Selects ${matching} of the last ${examined} ${examined === 1 ? 'event' : 'events'}.`;
 }

@@ -41,14 +41,14 @@ export interface Tour {
 
 export function GuidedStartPage() {
   usePageTitle('Guided start');
-  const { canWrite, hasInbox } = usePermissions();
+  const { canEditInboxes, hasInbox } = usePermissions();
   if (!hasInbox)
     return (
       <Notice title="The inbox is turned off">
         The guided start needs the built-in receiver. Set POSTHORN_INBOX=true to turn it on.
       </Notice>
     );
-  if (!canWrite) return <Notice tone="warn">This key is read-only.</Notice>;
+  if (!canEditInboxes) return <Notice tone="warn">This key is read-only.</Notice>;
   return <GuidedStart />;
 }
 
@@ -62,8 +62,8 @@ function GuidedStart() {
         title="Guided start"
         below={
           <p className="soft">
-            See a webhook arrive, see one fail, and get it back. This takes about two minutes and needs no
-            receiver.
+            See one webhook arrive, see another one fail, and replay it. This takes about two minutes and
+            needs no receiver.
           </p>
         }
       >
@@ -97,7 +97,7 @@ function FinishNotice({ delivery, cleanUp }: { delivery: Delivery; cleanUp: Tour
   };
   return (
     <div style={{ marginTop: 14 }}>
-      <Notice tone="good" title="You have seen it all">
+      <Notice tone="good" title="The tour is complete">
         <Link to={linkToDelivery(delivery)}>Look at every attempt</Link>,{' '}
         <Link to="/endpoints/new">add your own endpoint</Link>, or go to the <Link to="/">overview</Link>.
         <p className="soft">The endpoint and the inbox of this tour are no longer needed.</p>

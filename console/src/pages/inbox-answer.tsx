@@ -29,7 +29,7 @@ export const updateInbox = (token: string, patch: InboxPatch): Promise<Inbox> =>
 
 /** Sets how the inbox answers requests. */
 export function InboxAnswerCard({ inbox: { token, answer } }: { inbox: Inbox }) {
-  const { canWrite } = usePermissions();
+  const { canEditInboxes } = usePermissions();
   const [isBusy, setBusy] = useState(false);
   const update = async (patch: InboxPatch, confirmation: string): Promise<void> => {
     setBusy(true);
@@ -49,7 +49,7 @@ export function InboxAnswerCard({ inbox: { token, answer } }: { inbox: Inbox }) 
       <fieldset
         className="card-body stack"
         style={{ border: 0, margin: 0, gap: 8 }}
-        disabled={isBusy || !canWrite}
+        disabled={isBusy || !canEditInboxes}
       >
         <legend className="sr-only">Answer</legend>
         {ANSWERS.map(({ name, effect, patch }) => (

@@ -10,10 +10,13 @@ import { Card } from '../ui/card.tsx';
 import { CopyButton } from '../ui/copy-button.tsx';
 import { FormDialog } from '../ui/dialog.tsx';
 import { EmptyState } from '../ui/empty-state.tsx';
+import { ExportButton } from '../ui/export-button.tsx';
 import { plural } from '../ui/format.ts';
 import { ErrorPage } from '../ui/notice.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { usePageTitle } from '../ui/page-title.ts';
+import { useQueryRange } from '../ui/query-range.ts';
+import { TimeRangeFilter } from '../ui/time-range-fields.tsx';
 import { showError, showToast } from '../ui/toasts.tsx';
 import { InboxAnswerCard } from './inbox-answer.tsx';
 import { createInboxEndpoint } from './inbox-endpoint.ts';
@@ -21,9 +24,11 @@ import { InboxRequestRow } from './inbox-request-row.tsx';
 
 export function InboxPage({ token }: { token: string }) {
   usePageTitle('Inbox');
-  const { canWrite } = usePermissions();
+  const { canEditInboxes } = usePermissions();
   const { data: inbox, error, refresh } = useQuery<Inbox>(`/v1/inboxes/${token}`, { pollMs: 1_000 });
-  const requests = useQuery<Page<InboxRequest>>(`/v1/inboxes/${token}/requests`, { pollMs: 1_000 });
+  const { range } = useQueryRange();
+  const requestsPath = withQuery(`/v1/inboxes/${token}/requests`, { ...range });
+  const requests = useQuery<Page<InboxRequest>>(requestsPath, { pollMs: 1_000 });
   const endpoint = useInboxEndpoint(inbox);
   if (inbox === undefined && error !== null)
     return <ErrorPage title="Inbox" error={error} onRetry={refresh} />;
@@ -39,12 +44,23 @@ export function InboxPage({ token }: { token: string }) {
           </div>
         }
       >
-        {canWrite && inbox !== undefined && <InboxActions inbox={inbox} endpoint={endpoint} />}
+        {canEditInboxes && inbox !== undefined && <InboxActions inbox={inbox} endpoint={endpoint} />}
       </PageHeader>
       <div className="grid aside">
-        <Card title="Requests">
+        <Card
+          title="Requests"
+          actions={
+            <span className="row wrap">
+              <TimeRangeFilter />
+              <ExportButton path={requestsPath} name="inbox-requests" isPaged={false} />
+            </span>
+          }
+        >
           {requests.data?.data.length === 0 ? (
-            <EmptyState icon="inbox" title="No requests yet">
+            <EmptyState
+              icon="inbox"
+              title={inbox?.received ? 'No requests in this time range' : 'No requests yet'}
+            >
               {endpoint == null
                 ? 'Create an endpoint with this URL, or send a request to it with curl.'
                 : 'Send a test event: it appears here.'}

@@ -8,6 +8,7 @@ import { Badge } from '../ui/badge.tsx';
 import { Button, LinkButton } from '../ui/button.tsx';
 import { Card } from '../ui/card.tsx';
 import { EmptyState } from '../ui/empty-state.tsx';
+import { ExportButton } from '../ui/export-button.tsx';
 import { formatCount, shortenUrl } from '../ui/format.ts';
 import { HttpStatusBadge } from '../ui/http-status-badge.tsx';
 import { ErrorNotice, Notice } from '../ui/notice.tsx';
@@ -19,12 +20,10 @@ import { showError } from '../ui/toasts.tsx';
 
 export function InboxesPage() {
   usePageTitle('Inbox');
-  const { canWrite } = usePermissions();
+  const { canEditInboxes } = usePermissions();
   const { selectedTenant } = useSession();
-  const { data, error, refresh } = useQuery<Page<Inbox>>(
-    withQuery('/v1/inboxes', { tenant: selectedTenant }),
-    { pollMs: 2_000 },
-  );
+  const path = withQuery('/v1/inboxes', { tenant: selectedTenant });
+  const { data, error, refresh } = useQuery<Page<Inbox>>(path, { pollMs: 2_000 });
   if (error?.status === 404)
     return (
       <Notice title="The inbox is turned off">
@@ -41,7 +40,8 @@ export function InboxesPage() {
           </p>
         }
       >
-        {canWrite && <NewInboxButton />}
+        <ExportButton path={path} name="inboxes" isPaged={false} />
+        {canEditInboxes && <NewInboxButton />}
       </PageHeader>
       <Card>
         {error !== null && data === undefined ? (
@@ -57,7 +57,7 @@ export function InboxesPage() {
                 icon="inbox"
                 title="No inboxes yet"
                 actions={
-                  canWrite && (
+                  canEditInboxes && (
                     <>
                       <NewInboxButton />
                       <LinkButton to="/start">Guided start</LinkButton>

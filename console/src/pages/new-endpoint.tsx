@@ -7,11 +7,11 @@ import { EndpointForm } from './endpoint-form.tsx';
 
 export function NewEndpointPage() {
   usePageTitle('New endpoint');
-  const { canWrite } = usePermissions();
+  const { canEditEndpoints } = usePermissions();
   return (
     <>
       <PageHeader crumb={<Link to="/endpoints">Endpoints</Link>} title="New endpoint" />
-      {canWrite ? <EndpointForm /> : <Notice tone="warn">This key is read-only.</Notice>}
+      {canEditEndpoints ? <EndpointForm /> : <Notice tone="warn">This key is read-only.</Notice>}
     </>
   );
 }

@@ -4,7 +4,7 @@ import { Button } from '../ui/button.tsx';
 import { CodeBlock } from '../ui/code-block.tsx';
 import { CopyButton } from '../ui/copy-button.tsx';
 import { Dialog } from '../ui/dialog.tsx';
-import { Notice } from '../ui/notice.tsx';
+import { EndpointWarnings } from './endpoint-warnings.tsx';
 import { buildVerifySnippet } from './verify-snippet.ts';
 
 export function NewSecretDialog({ endpoint, onClose }: { endpoint: CreatedEndpoint; onClose: () => void }) {
@@ -13,22 +13,18 @@ export function NewSecretDialog({ endpoint, onClose }: { endpoint: CreatedEndpoi
   return (
     <Dialog title="Endpoint added" onClose={onClose} wide>
       <div className="dialog-body stack">
-        {warnings.map(({ path, message }) => (
-          <Notice key={`${path}${message}`} tone="warn">
-            {path} {message}
-          </Notice>
-        ))}
+        <EndpointWarnings warnings={warnings} />
         <p>
           {secret === null
             ? 'The receiver verifies each request with this public key.'
-            : 'The receiver verifies each request with this secret. Store it now: the console shows it only on request later.'}
+            : 'The receiver verifies each request with this secret. Copy it now, or reveal it later under Configuration.'}
         </p>
         {verifier !== null && (
           <div>
             <CopyButton text={verifier} label={secret === null ? 'the public key' : 'the secret'} />
           </div>
         )}
-        <p className="soft">A receiver with Express, after npm install @posthorn/verify:</p>
+        <p className="soft">A receiver with Express and the package @posthorn/verify:</p>
         <CodeBlock text={buildVerifySnippet(endpoint.signature)} label="receiver" />
       </div>
       <div className="dialog-foot">

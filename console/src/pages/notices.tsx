@@ -10,6 +10,7 @@ import { Button } from '../ui/button.tsx';
 import { Card } from '../ui/card.tsx';
 import { FormDialog } from '../ui/dialog.tsx';
 import { EmptyState } from '../ui/empty-state.tsx';
+import { ExportButton } from '../ui/export-button.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { usePageTitle } from '../ui/page-title.ts';
 import { type Column, HIDDEN_ACTIONS_HEAD, PagedTable, TALL_ROW } from '../ui/table.tsx';
@@ -29,7 +30,7 @@ type OpenDialog = { readonly kind: 'create' } | { readonly kind: 'delete'; reado
 export function NoticesPage() {
   usePageTitle('Notices');
   const { selectedTenant } = useSession();
-  const { canWrite } = usePermissions();
+  const { canEditEndpoints } = usePermissions();
   const path = withQuery('/v1/notifiers', { tenant: selectedTenant });
   const list = usePagedList<Notifier>(path, ({ id }) => id);
   const [dialog, setDialog] = useState<OpenDialog | null>(null);
@@ -37,7 +38,8 @@ export function NoticesPage() {
   return (
     <>
       <PageHeader title="Notices">
-        {canWrite && (
+        <ExportButton path={path} name="notifiers" />
+        {canEditEndpoints && (
           <Button kind="primary" icon="plus" onClick={() => setDialog({ kind: 'create' })}>
             Create notifier
           </Button>
@@ -51,11 +53,11 @@ export function NoticesPage() {
           rowHeight={TALL_ROW}
           empty={
             <EmptyState icon="notices" title="Nobody gets notices yet">
-              A notifier tells a chat or an e-mail address when endpoints fail, are disabled, or deliveries
-              are given up.
+              A notifier tells a chat or an e-mail address when endpoints fail or are disabled, and when
+              deliveries become dead letters.
             </EmptyState>
           }
-          columns={buildColumns(canWrite, (notifier) => setDialog({ kind: 'delete', notifier }))}
+          columns={buildColumns(canEditEndpoints, (notifier) => setDialog({ kind: 'delete', notifier }))}
         />
       </Card>
       {dialog?.kind === 'create' && (
@@ -88,7 +90,10 @@ export function NoticesPage() {
 
 const targetOf = ({ url, address }: Notifier): string => address ?? url ?? '';
 
-const buildColumns = (canWrite: boolean, onDelete: (notifier: Notifier) => void): Column<Notifier>[] => [
+const buildColumns = (
+  canEditEndpoints: boolean,
+  onDelete: (notifier: Notifier) => void,
+): Column<Notifier>[] => [
   {
     name: 'Notifier',
     render: (notifier) => {
@@ -107,7 +112,7 @@ const buildColumns = (canWrite: boolean, onDelete: (notifier: Notifier) => void)
     render: ({ kind }) => (kind === 'email' ? 'e-mail' : 'chat'),
   },
   {
-    name: 'About',
+    name: 'Reports',
     width: 190,
     hideOnPhone: true,
     render: ({ operator, tenant, events }) => (
@@ -117,6 +122,7 @@ const buildColumns = (canWrite: boolean, onDelete: (notifier: Notifier) => void)
   {
     name: 'Status',
     width: 130,
+    hideOnPhone: true,
     render: ({ status }) => {
       const [tone, text] = STATUSES[status];
       return <Badge tone={tone}>{text}</Badge>;
@@ -129,7 +135,7 @@ const buildColumns = (canWrite: boolean, onDelete: (notifier: Notifier) => void)
     head: HIDDEN_ACTIONS_HEAD,
     isNumeric: true,
     render: (notifier) =>
-      canWrite && (
+      canEditEndpoints && (
         <>
           {notifier.status === 'active' && <TestButton notifier={notifier} />}{' '}
           <Button kind="small danger" onClick={() => onDelete(notifier)}>
@@ -146,7 +152,7 @@ function TestButton({ notifier }: { notifier: Notifier }) {
   const send = async (): Promise<void> => {
     try {
       setDelivery(await callApi<Delivery>('POST', `/v1/notifiers/${notifier.id}/test`));
-      showToast(`Test message is on its way to ${targetOf(notifier)}`);
+      showToast(`Sending a test message to ${targetOf(notifier)}`);
     } catch (error) {
       showToast(asApiError(error).message, { tone: 'bad' });
     }

@@ -50,7 +50,7 @@ export function OverviewTiles({ stats }: { stats: Stats | undefined }) {
         value={now && formatUpTo(now.waiting, STATS_COUNT_LIMIT)}
         note={now && describeQueue(now)}
         to="/events?has=waiting"
-        tone={(now?.oldest_waiting_seconds ?? 0) > 3600 ? 'warn' : ''}
+        tone={now !== undefined && isQueueStuck(now) ? 'warn' : ''}
       />
       <Tile
         label="Dead letters"
@@ -101,9 +101,24 @@ function SuccessTile({ stats }: { stats: Stats | undefined }) {
   );
 }
 
-function describeQueue({ waiting, retrying, oldest_waiting_seconds: oldest }: Stats['now']): string {
+const isQueueStuck = ({
+  waiting_for_circuit: blocked,
+  oldest_waiting_seconds: oldest,
+}: Stats['now']): boolean => blocked > 0 || (oldest ?? 0) > 3600;
+
+/** Deliveries behind an open circuit come first: most of them were never tried, so no rate counts them. */
+function describeQueue(now: Stats['now']): string {
+  const { waiting, waiting_for_circuit: blocked, retrying, oldest_waiting_seconds: oldest } = now;
   if (waiting === 0) return 'queue is empty';
-  return `${waiting < STATS_COUNT_LIMIT ? formatCount(retrying) : `at least ${formatCount(retrying)}`} retrying${oldest === null ? '' : ` · oldest ${formatSeconds(oldest)}`}`;
+  const atLeast = waiting < STATS_COUNT_LIMIT ? '' : 'at least ';
+  return [
+    blocked > 0
+      ? `${formatUpTo(blocked, STATS_COUNT_LIMIT)} wait for an open circuit`
+      : `${atLeast}${formatCount(retrying)} retrying`,
+    oldest !== null && `oldest ${formatSeconds(oldest)}`,
+  ]
+    .filter(Boolean)
+    .join(' · ');
 }
 
 function describeEndpoints({ endpoints, endpoints_paused, endpoints_disabled }: Stats['now']): string {

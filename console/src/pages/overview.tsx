@@ -67,7 +67,7 @@ export function OverviewPage() {
 }
 
 function FirstRun() {
-  const { canWrite, hasInbox } = usePermissions();
+  const { canEditEndpoints, hasInbox } = usePermissions();
   return (
     <>
       <PageHeader title="Welcome to Posthorn" />
@@ -76,7 +76,7 @@ function FirstRun() {
           icon="start"
           title="No endpoints yet"
           actions={
-            canWrite && (
+            canEditEndpoints && (
               <>
                 {hasInbox && (
                   <LinkButton to="/start" kind="primary" icon="play">
@@ -91,7 +91,7 @@ function FirstRun() {
           }
         >
           {hasInbox
-            ? 'In two minutes you see a webhook arrive, fail, retry, die and come back. You need no receiver.'
+            ? 'In two minutes you see a delivery, retries, an open circuit, a dead letter and a replay. You need no receiver.'
             : 'An endpoint is a URL that receives the events it subscribes to.'}
         </EmptyState>
       </Card>

@@ -70,10 +70,11 @@ export function SearchProgress({ list, where }: { list: PagedList<unknown>; wher
   };
   return (
     <div className="filters small soft" role="status">
-      {isSearching ? 'Searching' : cursor === null ? 'Searched' : 'Paused the search'} for{' '}
-      <span className="mono">{describeWhere(where)}</span>, newest events first.{' '}
-      {cursor === null ? '' : `Examined all events since ${formatTime(readIdTime(cursor))}.`}
-      <span className="grow" />
+      <span className="grow">
+        {isSearching ? 'Searching' : cursor === null ? 'Searched' : 'Paused the search'} for{' '}
+        <span className="mono">{describeWhere(where)}</span>, newest events first.{' '}
+        {cursor === null ? '' : `Examined all events since ${formatTime(readIdTime(cursor))}.`}
+      </span>
       {isSearching && cursor !== null && (
         <Button kind="small" onClick={() => setStopped(true)}>
           Stop

@@ -1,13 +1,32 @@
 import { type FormEvent, useState } from 'react';
 import { asApiError } from '../api/query.ts';
-import { signIn } from '../api/session.ts';
+import { isPortal, signInWithKey } from '../api/session.ts';
 import { Button } from '../ui/button.tsx';
+import { EmptyState } from '../ui/empty-state.tsx';
 import { TextField } from '../ui/fields.tsx';
 import { Logo } from '../ui/icons.tsx';
 import { Notice } from '../ui/notice.tsx';
 import { usePageTitle } from '../ui/page-title.ts';
 
-export function SignIn({ notice, hasSingleSignOn }: { notice: string | null; hasSingleSignOn: boolean }) {
+export function SignIn(props: { notice: string | null; hasSingleSignOn: boolean }) {
+  return isPortal() ? <PortalEnded /> : <SignInForm {...props} />;
+}
+
+/** Its user has no key to sign in with. */
+function PortalEnded() {
+  usePageTitle('Session ended');
+  return (
+    <main className="sign-in">
+      <div className="sign-in-box card">
+        <EmptyState icon="keys" title="This session has ended">
+          Open the webhooks portal again from the page that led you here.
+        </EmptyState>
+      </div>
+    </main>
+  );
+}
+
+function SignInForm({ notice, hasSingleSignOn }: { notice: string | null; hasSingleSignOn: boolean }) {
   const [key, setKey] = useState('');
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<string | null>(notice);
@@ -16,10 +35,10 @@ export function SignIn({ notice, hasSingleSignOn }: { notice: string | null; has
     event.preventDefault();
     setBusy(true);
     try {
-      await signIn(key.trim());
+      await signInWithKey(key.trim());
     } catch (failure) {
       const problem = asApiError(failure);
-      setError(problem.status === 401 ? 'This key is unknown or was revoked.' : problem.message);
+      setError(problem.status === 401 ? 'This key is unknown, revoked or expired.' : problem.message);
       setBusy(false);
     }
   };

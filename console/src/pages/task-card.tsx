@@ -16,7 +16,7 @@ import { showError } from '../ui/toasts.tsx';
 
 /** The progress of a task. Without `onClose` the card cannot be closed. */
 export function TaskCard({ task, onClose }: { task: Task; onClose?: () => void }) {
-  const { canWrite } = usePermissions();
+  const { canReplay } = usePermissions();
   const isEnded = hasTaskEnded(task);
   const { name, tone } = describeTaskState(task);
   const isSuccess = task.state === 'done';
@@ -32,7 +32,7 @@ export function TaskCard({ task, onClose }: { task: Task; onClose?: () => void }
             {describeTaskProgress(task)}
             {task.state === 'failed' && task.error !== null && ` · ${task.error}`}
           </span>
-          {!isEnded && canWrite && canCancelTask(task) && (
+          {!isEnded && canReplay && canCancelTask(task) && (
             <Button
               kind="small"
               onClick={() => void callApi('POST', `/v1/tasks/${task.id}/cancel`).catch(showError)}

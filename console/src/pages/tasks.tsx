@@ -39,7 +39,11 @@ export function TasksPage() {
     <>
       <PageHeader
         title="Tasks"
-        below={<p className="soft">Replays and discards of many deliveries, and how far they have come.</p>}
+        below={
+          <p className="soft">
+            Work in the background, such as replays and discards of many deliveries, with its progress.
+          </p>
+        }
       />
       <Card>
         <div className="filters">

@@ -1,4 +1,5 @@
 import type { Tenant } from '@posthorn/client';
+import { useState } from 'react';
 import { usePagedList } from '../api/paged-list.ts';
 import { selectTenant, usePermissions } from '../api/session.ts';
 import { navigate } from '../router.tsx';
@@ -13,13 +14,19 @@ import { usePageTitle } from '../ui/page-title.ts';
 import { type Column, HIDDEN_ACTIONS_HEAD, PagedTable, TALL_ROW } from '../ui/table.tsx';
 import { Ago } from '../ui/time.tsx';
 import { TwoLineCell } from '../ui/two-line-cell.tsx';
+import { TenantForm } from './tenant-form.tsx';
 
 const PATH = '/v1/tenants';
 
 export function TenantsPage() {
   usePageTitle('Tenants');
-  const { canSeeAllTenants } = usePermissions();
+  const { canSeeAllTenants, isAdmin } = usePermissions();
   const list = usePagedList<Tenant>(PATH, ({ id }) => id);
+  const [edited, setEdited] = useState<Tenant | null>(null);
+  const closeForm = (): void => {
+    setEdited(null);
+    void list.refresh();
+  };
   return (
     <>
       <PageHeader
@@ -41,7 +48,7 @@ export function TenantsPage() {
             list={list}
             getKey={({ id }) => id}
             rowHeight={TALL_ROW}
-            columns={COLUMNS}
+            columns={buildColumns(isAdmin ? setEdited : null)}
             empty={
               <EmptyState icon="tenants" title="No tenants yet">
                 The first endpoint or event creates one.
@@ -52,6 +59,7 @@ export function TenantsPage() {
       ) : (
         <Notice tone="warn">This key belongs to one tenant.</Notice>
       )}
+      {edited !== null && <TenantForm tenant={edited} onClose={closeForm} />}
     </>
   );
 }
@@ -61,11 +69,15 @@ function openFor(tenant: string, page: string): void {
   navigate(page);
 }
 
-const COLUMNS: readonly Column<Tenant>[] = [
+/** `onEdit` null: the user may not change tenants. */
+const buildColumns = (onEdit: ((tenant: Tenant) => void) | null): readonly Column<Tenant>[] => [
   {
     name: 'Tenant',
     render: ({ id, name, description }) => (
-      <TwoLineCell first={name === '' ? id : `${name} (${id})`} second={description} />
+      <TwoLineCell
+        first={name === '' ? id : name}
+        second={[name !== '' && id, description].filter(Boolean).join(' · ')}
+      />
     ),
   },
   {
@@ -84,6 +96,7 @@ const COLUMNS: readonly Column<Tenant>[] = [
     render: ({ max_endpoints: most }) =>
       most === null ? <span className="faint">default</span> : formatCount(most),
   },
+  { name: 'Validation', width: 100, hideOnPhone: true, render: ({ validation }) => validation },
   {
     name: 'Created',
     width: 104,
@@ -93,17 +106,25 @@ const COLUMNS: readonly Column<Tenant>[] = [
   },
   {
     name: 'Actions',
-    width: 190,
+    width: onEdit === null ? 190 : 250,
     head: HIDDEN_ACTIONS_HEAD,
-    render: ({ id }) => (
-      <span className="row" style={{ justifyContent: 'flex-end' }}>
-        <Button kind="small" label={`Endpoints of ${id}`} onClick={() => openFor(id, '/endpoints')}>
-          Endpoints
-        </Button>
-        <Button kind="small" label={`Events of ${id}`} onClick={() => openFor(id, '/events')}>
-          Events
-        </Button>
-      </span>
-    ),
+    render: (tenant) => {
+      const { id } = tenant;
+      return (
+        <span className="row" style={{ justifyContent: 'flex-end' }}>
+          {onEdit !== null && (
+            <Button kind="small" label={`Edit ${id}`} onClick={() => onEdit(tenant)}>
+              Edit
+            </Button>
+          )}
+          <Button kind="small" label={`Endpoints of ${id}`} onClick={() => openFor(id, '/endpoints')}>
+            Endpoints
+          </Button>
+          <Button kind="small" label={`Events of ${id}`} onClick={() => openFor(id, '/events')}>
+            Events
+          </Button>
+        </span>
+      );
+    },
   },
 ];

@@ -39,8 +39,8 @@ export function TestEventDialog({ endpoint, onClose }: { endpoint: Endpoint; onC
       {(error) => (
         <>
           <p className="soft">
-            Posthorn signs it like any event, and sends it to this endpoint only, also if the endpoint does
-            not subscribe to its type.
+            Posthorn signs a test event like any other event. It sends the test event to this endpoint only,
+            even if the endpoint does not subscribe to its type.
           </p>
           <TextField
             label="Type"

@@ -2,7 +2,9 @@
 import { useEffect, useMemo, useRef, useState } from 'react';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
+import { computeRange, type ScaleKind, TICK_STEPS } from './chart-scale.ts';
 import { findIsolated } from './isolated-values.ts';
+import { TIME_LOCALE } from './locale.ts';
 import { useTheme } from './theme.ts';
 
 export interface Series {
@@ -25,8 +27,6 @@ interface ChartProps {
    */
   scale?: ScaleKind;
 }
-
-type ScaleKind = 'share' | 'count' | 'number';
 
 const HEIGHT = 190;
 
@@ -132,21 +132,6 @@ function buildPlotOptions({ width, series, scale, formatTick, onPointerMove }: P
   };
 }
 
-/** Steps of the labels. Their labels have few digits, so that no two of them look the same. */
-const POWERS = [0.001, 0.01, 0.1, 1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
-const STEPS = POWERS.flatMap((power) => [1, 2, 5].map((digit) => Number((digit * power).toPrecision(1))));
-const TICK_STEPS: Record<ScaleKind, number[]> = {
-  share: [0.01, 0.02, 0.05, 0.1, 0.2, 0.5],
-  count: STEPS.filter((step) => step >= 1),
-  number: STEPS,
-};
-
-function computeRange(scale: ScaleKind, min: number | null, max: number | null): [number, number] {
-  if (scale === 'share') return [Math.max(0, Math.floor(((min ?? 1) - 0.05) * 10) / 10), 1];
-  const top = max === null || max === 0 ? 1 : max * 1.1;
-  return [0, scale === 'count' ? Math.max(1, Math.ceil(top)) : top];
-}
-
 function buildLineOptions({ name, colour, isFilled }: Series): uPlot.Series {
   const stroke = readToken(`--chart-${colour}`);
   return {
@@ -175,13 +160,13 @@ const findLatest = (values: readonly (number | null)[]): number | null =>
   values.slice(-2).findLast((value) => value !== null) ?? null;
 
 const formatPointerTime = (at: string): string =>
-  new Date(at).toLocaleString('en-GB', { weekday: 'short', hour: '2-digit', minute: '2-digit' });
+  new Date(at).toLocaleString(TIME_LOCALE, { weekday: 'short', hour: '2-digit', minute: '2-digit' });
 
 function formatTimeTicks(self: uPlot, ticks: number[]): string[] {
   const spanSeconds = (self.scales.x?.max ?? 0) - (self.scales.x?.min ?? 0);
   return ticks.map((tick) =>
     new Date(tick * 1000).toLocaleString(
-      'en-GB',
+      TIME_LOCALE,
       spanSeconds > 2 * 86_400 ? { day: 'numeric', month: 'short' } : { hour: '2-digit', minute: '2-digit' },
     ),
   );

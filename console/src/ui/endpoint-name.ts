@@ -1,7 +1,9 @@
 import type { Endpoint, Page } from '@posthorn/client';
 import { withQuery } from '../api/client.ts';
+import { olderEndpoints, requestEndpoint } from '../api/older-endpoints.ts';
 import { useQuery } from '../api/query.ts';
 import { useSession } from '../api/session.ts';
+import { useStore } from '../api/store.ts';
 import { shortenUrl } from './format.ts';
 
 export interface EndpointName {
@@ -17,17 +19,19 @@ export function nameEndpoint({ url, description }: Pick<Endpoint, 'url' | 'descr
 }
 
 /**
- * Names endpoints for lists whose rows carry only an id and perhaps a URL. It knows the 250 newest endpoints; older
- * ones are named by what the row carries.
+ * Names endpoints for lists whose rows carry only an id and perhaps a URL. It reads the 250 newest endpoints, and older ones
+ * when a row names them. A deleted endpoint is named by what the row carries.
  */
 export function useEndpointNames(): (id: string, url?: string | null) => EndpointName {
   const { selectedTenant } = useSession();
   const { data } = useQuery<Page<Endpoint>>(
     withQuery('/v1/endpoints', { limit: 250, tenant: selectedTenant }),
   );
+  const older = useStore(olderEndpoints);
   return (id, url = null) => {
-    const endpoint = data?.data.find((each) => each.id === id);
+    const endpoint = data?.data.find((each) => each.id === id) ?? older.get(id) ?? undefined;
     if (endpoint !== undefined) return nameEndpoint(endpoint);
+    if (data !== undefined && data.next_cursor !== null && id.startsWith('ep_')) requestEndpoint(id);
     return { name: url === null ? id : shortenUrl(url), detail: null };
   };
 }

@@ -17,14 +17,16 @@ interface ExportButtonProps {
   path: string;
   /** The name of the file, without its ending. */
   name: string;
+  /** False: the list has one page, and takes no limit. */
+  isPaged?: boolean;
 }
 
-export function ExportButton({ path, name }: ExportButtonProps) {
+export function ExportButton({ path, name, isPaged = true }: ExportButtonProps) {
   const [isBusy, setBusy] = useState(false);
   const download = async (format: ExportFormat): Promise<void> => {
     setBusy(true);
     try {
-      const { rows, hasMore } = await readAll(path);
+      const { rows, hasMore } = await readAll(path, isPaged);
       saveFile(`posthorn-${name}.${format}`, TYPES[format], toExportText(rows, format));
       showToast(
         hasMore
@@ -54,7 +56,8 @@ export function ExportButton({ path, name }: ExportButtonProps) {
   );
 }
 
-async function readAll(path: string): Promise<{ rows: Row[]; hasMore: boolean }> {
+async function readAll(path: string, isPaged: boolean): Promise<{ rows: Row[]; hasMore: boolean }> {
+  if (!isPaged) return { rows: (await callApi<Page<Row>>('GET', path)).data, hasMore: false };
   const [base = '', search = ''] = path.split('?');
   const query = Object.fromEntries(new URLSearchParams(search));
   const rows: Row[] = [];

@@ -20,20 +20,20 @@ const ERRORS: Record<ErrorClass, string> = {
   http_1xx: 'The receiver sent only an informational response',
   http_3xx: 'The receiver redirects',
   redirect_failed: 'The redirect could not be followed',
-  http_4xx: 'The receiver rejected it',
+  http_4xx: 'The receiver rejected the request',
   http_408: 'The receiver timed out',
   http_410: 'The receiver is gone',
   http_429: 'The receiver asks for fewer requests',
   http_5xx: 'The receiver failed',
   oauth_failed: 'The token endpoint gave no access token',
   oauth_rejected: 'The receiver refused the access token',
-  mail_failed: 'The mail server did not take it',
-  mail_rejected: 'The mail server refused it',
+  mail_failed: 'The mail server did not take the message',
+  mail_rejected: 'The mail server refused the message',
   conversion_failed: 'The payload could not be converted',
   batch_event_failed: 'The receiver could not take this event of a batch',
   batch_result_invalid: 'The answer to the batch is not valid',
   proxy_failed: 'The egress proxy failed',
-  internal: 'Posthorn failed to send it',
+  internal: 'Posthorn failed to make the request',
 };
 
 export const describeError = (errorClass: string): string =>
@@ -46,13 +46,13 @@ export function stripTitle(title: string, hint: string | null): string | null {
 
 const REASONS: Record<string, string> = {
   exhausted: 'every attempt failed',
-  rejected: 'the receiver rejected it',
+  rejected: 'the receiver rejected the request',
   gone: 'the receiver is gone (410)',
-  expired: 'it expired',
+  expired: 'it reached its maximum age',
   worker_crash: 'sending it crashed a worker',
   endpoint_disabled: 'the endpoint was disabled',
   endpoint_deleted: 'the endpoint was deleted',
-  debounced: 'a later event replaced it',
+  debounced: 'another event with the same key was sent instead',
   retention: 'its retention ended',
   expunged: 'its payload was deleted',
 };
@@ -60,7 +60,11 @@ const REASONS: Record<string, string> = {
 export const describeReason = (reason: string | null): string =>
   reason === null ? '' : (REASONS[reason] ?? reason);
 
-/** Why a delivery is dead: its last error, and the reason for giving up unless the error implies it. */
+/** Why a delivery was discarded. If somebody discarded it, the API returns the id of the key or person as the reason. */
+export const describeDiscard = (reason: string | null): string =>
+  reason === null ? '' : (REASONS[reason] ?? `discarded by ${reason}`);
+
+/** Why a delivery is dead: its last error, and the reason why it is not retried unless the error implies it. */
 export function describeDeath(lastError: string | null, reason: string | null): string {
   const error = lastError === null ? '' : describeError(lastError);
   if (error === '') return describeReason(reason);

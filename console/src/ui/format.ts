@@ -1,6 +1,8 @@
 /** Numbers, durations and times as text. */
-const whole = new Intl.NumberFormat('en');
-const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
+import { NUMBER_LOCALE, TIME_LOCALE } from './locale.ts';
+
+const whole = new Intl.NumberFormat(NUMBER_LOCALE);
+const compact = new Intl.NumberFormat(NUMBER_LOCALE, { notation: 'compact', maximumFractionDigits: 1 });
 
 export const formatCount = (value: number): string =>
   value < 100_000 ? whole.format(value) : compact.format(value);
@@ -41,10 +43,13 @@ export function formatPerSecond(perSecond: number): string {
   return String(Number(perSecond.toPrecision(2)));
 }
 
+/** With the year, if it is not the current one. */
 export function formatTime(at: string | Date): string {
-  return new Date(at).toLocaleString('en-GB', {
+  const date = new Date(at);
+  return date.toLocaleString(TIME_LOCALE, {
     day: 'numeric',
     month: 'short',
+    year: date.getFullYear() === new Date().getFullYear() ? undefined : 'numeric',
     hour: '2-digit',
     minute: '2-digit',
     second: '2-digit',
@@ -52,7 +57,7 @@ export function formatTime(at: string | Date): string {
 }
 
 export function formatMinute(at: string | Date): string {
-  return new Date(at).toLocaleString('en-GB', {
+  return new Date(at).toLocaleString(TIME_LOCALE, {
     day: 'numeric',
     month: 'short',
     hour: '2-digit',
@@ -62,7 +67,7 @@ export function formatMinute(at: string | Date): string {
 
 export function formatClock(at: string | Date): string {
   const date = new Date(at);
-  return `${date.toLocaleTimeString('en-GB')}.${String(date.getMilliseconds()).padStart(3, '0')}`;
+  return `${date.toLocaleTimeString(TIME_LOCALE)}.${String(date.getMilliseconds()).padStart(3, '0')}`;
 }
 
 /** How long ago: "12 s ago"; a date after a week. */
@@ -73,7 +78,7 @@ export function formatAge(at: string | Date, nowMs: number): string {
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
   if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h ago`;
   if (seconds < 7 * 86_400) return `${Math.floor(seconds / 86_400)} d ago`;
-  return new Date(at).toLocaleDateString('en-GB', { day: 'numeric', month: 'short', year: 'numeric' });
+  return new Date(at).toLocaleDateString(TIME_LOCALE, { day: 'numeric', month: 'short', year: 'numeric' });
 }
 
 /** `1.3 GB` */

@@ -8,6 +8,7 @@ it.each([
   [`  see https://example.com/evt_${ID}?x `, `/events/evt_${ID}`],
   [`dlv_${ID}`, `/deliveries/dlv_${ID}`],
   [`ep_${ID}`, `/endpoints/ep_${ID}`],
+  [`in bat_${ID}:`, `/batches/bat_${ID}`],
   [`"task_${ID}"`, `/tasks/task_${ID}`],
   [`key_${ID}`, undefined],
   ['evt_short', undefined],

@@ -2,7 +2,8 @@ import type { Event as EventSummary } from '@posthorn/client';
 import { type DeliveryStatus, describeStatus, getStatusTone } from './delivery-status.tsx';
 import { formatCount, plural } from './format.ts';
 
-const ORDER: readonly DeliveryStatus[] = ['delivered', 'retrying', 'pending', 'dead', 'skipped', 'discarded'];
+/** What needs attention comes first, because a narrow column cuts the rest off. */
+const ORDER: readonly DeliveryStatus[] = ['dead', 'retrying', 'pending', 'delivered', 'skipped', 'discarded'];
 
 /** Why an event was sent to no endpoint. */
 const UNSENT: Record<NonNullable<EventSummary['unmatched_reason']>, string> = {
@@ -11,7 +12,7 @@ const UNSENT: Record<NonNullable<EventSummary['unmatched_reason']>, string> = {
   disabled: 'Endpoints disabled',
 };
 
-/** What became of an event: "3 delivered · 1 retrying · 1 dead". */
+/** What became of an event: "1 dead · 1 retrying · 3 delivered". */
 export function OutcomeSummary({ event }: { event: EventSummary }) {
   const { outcome, deliveries } = event;
   if (outcome === null) return <span className="faint">{plural(deliveries, 'delivery', 'deliveries')}</span>;

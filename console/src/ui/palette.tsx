@@ -110,6 +110,7 @@ function useChoices(text: string): Choice[] {
   const endpoints = useQuery<Page<Endpoint>>(
     withQuery('/v1/endpoints', { limit: 250, tenant: selectedTenant }),
   );
+  const older = useOlderEndpoints(text, endpoints.data?.next_cursor != null);
   const keyHolders = useKeyHolders(text);
   const link = findIdLink(text);
   if (link !== null)
@@ -117,11 +118,25 @@ function useChoices(text: string): Choice[] {
   const needle = text.toLowerCase();
   const matchingCommands = commands.filter(({ name }) => name.toLowerCase().includes(needle));
   if (text === '') return matchingCommands;
-  const matchingEndpoints = (endpoints.data?.data ?? [])
-    .filter(({ url, description, id }) => `${description} ${url} ${id}`.toLowerCase().includes(needle))
+  const newest = (endpoints.data?.data ?? []).filter(({ url, description, id }) =>
+    `${description} ${url} ${id}`.toLowerCase().includes(needle),
+  );
+  const known = new Set(newest.map(({ id }) => id));
+  const matchingEndpoints = [...newest, ...older.filter(({ id }) => !known.has(id))]
     .slice(0, MAX_ENDPOINTS)
     .map(toChoice);
   return [...keyHolders, ...matchingCommands, ...matchingEndpoints, ...buildEventSearches(text)];
+}
+
+/** Endpoints that match the text, searched by the server. Only if there are more than the palette has loaded. */
+function useOlderEndpoints(text: string, hasMore: boolean): readonly Endpoint[] {
+  const { selectedTenant } = useSession();
+  const q = useDebounced(text, KEY_PAUSE_MS);
+  const isPossible = hasMore && q === text && q.length >= 2 && findIdLink(q) === null;
+  const { data } = useQuery<Page<Endpoint>>(
+    isPossible ? withQuery('/v1/endpoints', { q, limit: MAX_ENDPOINTS, tenant: selectedTenant }) : null,
+  );
+  return data?.data ?? [];
 }
 
 const KEY_PAUSE_MS = 200;
@@ -190,7 +205,7 @@ const buildExactSearches = (text: string): Choice[] => [
 
 /** Every page and every action that the session's key can use. */
 function useCommands(): Choice[] {
-  const { canWrite } = usePermissions();
+  const { canEditEndpoints, canPublish } = usePermissions();
   const { monitoring, developers } = usePageEntries();
   const pages = [...monitoring, ...developers].map(
     ({ to, name, icon }): Choice => ({ key: to, icon, name, note: 'Page', run: openPage(to) }),
@@ -204,12 +219,10 @@ function useCommands(): Choice[] {
   });
   return [
     ...pages,
-    ...(canWrite
-      ? [
-          action('add-endpoint', 'plus', 'Add an endpoint', openPage('/endpoints/new')),
-          action('publish', 'send', 'Publish an event', openPage('/events?publish=1')),
-        ]
+    ...(canEditEndpoints
+      ? [action('add-endpoint', 'plus', 'Add an endpoint', openPage('/endpoints/new'))]
       : []),
+    ...(canPublish ? [action('publish', 'send', 'Publish an event', openPage('/events?publish=1'))] : []),
     action('theme', 'moon', 'Switch between the light and the dark theme', toggleTheme),
     action('sign-out', 'out', 'Sign out', () => void endSession().catch(showError)),
   ];

@@ -11,6 +11,8 @@ export interface Column<T> {
   readonly name: string;
   /** CSS width; one column without a width takes the rest. */
   readonly width?: number | string;
+  /** The width on a phone, if it differs. */
+  readonly phoneWidth?: number;
   readonly isNumeric?: boolean;
   readonly hideOnPhone?: boolean;
   readonly render: (row: T) => ReactNode;
@@ -61,7 +63,10 @@ export function Table<T>(props: TableProps<T>) {
       >
         <colgroup>
           {columns.map((column) => (
-            <col key={column.name} style={{ width: column.width }} />
+            <col
+              key={column.name}
+              style={{ width: (isWide ? undefined : column.phoneWidth) ?? column.width }}
+            />
           ))}
         </colgroup>
         <thead>

@@ -29,10 +29,10 @@ const VERBS: Record<string, readonly [string, string]> = {
   archive: ['Archive', 'archived'],
   restore: ['Restore', 'restored'],
 };
-/** Their figures are rows, not deliveries. */
+/** Kinds of tasks that count rows, not deliveries. */
 const OF_ROWS = new Set<string>(['expunge', 'archive', 'restore']);
 
-/** The API refuses to cancel the others: a part of the work cannot be undone, or would start again. */
+/** The API refuses to cancel an expunge, which cannot be undone, and an archive run, which would start again. */
 export const canCancelTask = ({ kind }: Pick<Task, 'kind'>): boolean =>
   kind !== 'expunge' && kind !== 'archive';
 
