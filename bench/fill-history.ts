@@ -13,6 +13,8 @@ export interface HistoryOptions {
   /** The share of deliveries that have an attempt. */
   readonly attemptsPercent: number;
   readonly dataBytes: number;
+  /** SQL for the payload of the event with the number `n`. Default: a string of `dataBytes`. */
+  readonly data?: string;
 }
 
 type Query = <T extends pg.QueryResultRow>(text: string, values?: unknown[]) => Promise<T[]>;
@@ -74,6 +76,7 @@ export async function fillHistory(
 /** One statement that inserts the events $1 to $2. $3 is the start of the history, $4 the milliseconds between events. */
 function buildChunkStatement(options: HistoryOptions, endpointCount: number): string {
   const { dead, waiting, discarded, skipped } = options.perMille;
+  const { data = `'"' || repeat('x', ${options.dataBytes - 2}) || '"'` } = options;
   return `with drawn as materialized (
      select n, ${buildIdSql('($3::bigint + (n * $4::float8)::bigint)', 'n', "'0000'")} as id,
             floor(power(random(), 2.5) * ${endpointCount})::int as position,
@@ -88,7 +91,7 @@ function buildChunkStatement(options: HistoryOptions, endpointCount: number): st
    ),
    facts as (
      insert into posthorn.events (id, tenant, type, data, deliveries, idempotency_key)
-     select id, tenant, type, convert_to('"' || repeat('x', ${options.dataBytes - 2}) || '"', 'UTF8'), fan,
+     select id, tenant, type, convert_to(${data}, 'UTF8'), fan,
             case when n % 10 = 3 then 'key-' || n end from happened order by id
    ),
    keys as (

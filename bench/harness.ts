@@ -214,30 +214,27 @@ export async function startPosthorn(
   args: string[] = [],
   nodeArgs: string[] = [],
   readySeconds = 30,
+  program = resolveScript('../src/cli/main.ts'),
 ): Promise<Posthorn> {
   const port = await findFreePort();
   const key = `phk_${randomBytes(24).toString('base64url')}`;
-  const child = spawn(
-    process.execPath,
-    [...nodeArgs, resolveScript('../src/cli/main.ts'), 'serve', ...args],
-    {
-      stdio: ['ignore', 'ignore', 'inherit'],
-      env: {
-        ...process.env,
-        PORT: String(port),
-        DATABASE_URL: postgres.url,
-        POSTHORN_ADMIN_KEY: key,
-        POSTHORN_ENCRYPTION_KEY: postgres.encryptionKey,
-        POSTHORN_EGRESS_ALLOW: '127.0.0.0/8',
-        POSTHORN_EGRESS_HTTPS: 'except-loopback',
-        POSTHORN_LOG_LEVEL: 'warn',
-        POSTHORN_LAME_DUCK_MS: '0',
-        // A node that only accepts is started before the one that delivers.
-        POSTHORN_READY_NEEDS_WORKERS: 'false',
-        ...env,
-      },
+  const child = spawn(process.execPath, [...nodeArgs, program, 'serve', ...args], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: {
+      ...process.env,
+      PORT: String(port),
+      DATABASE_URL: postgres.url,
+      POSTHORN_ADMIN_KEY: key,
+      POSTHORN_ENCRYPTION_KEY: postgres.encryptionKey,
+      POSTHORN_EGRESS_ALLOW: '127.0.0.0/8',
+      POSTHORN_EGRESS_HTTPS: 'except-loopback',
+      POSTHORN_LOG_LEVEL: 'warn',
+      POSTHORN_LAME_DUCK_MS: '0',
+      // A node that only accepts is started before the one that delivers.
+      POSTHORN_READY_NEEDS_WORKERS: 'false',
+      ...env,
     },
-  );
+  });
   const kill = () => child.kill('SIGKILL');
   process.once('exit', kill);
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
@@ -283,12 +280,14 @@ export async function registerEndpoints(
     path?: (index: number) => string;
     settings?: object;
     tenant?: string;
+    typePrefix?: string;
   },
 ): Promise<string[]> {
-  const { count, fan = 1, path = (index) => `/ok/${index}`, settings = {}, tenant = 'bench' } = options;
+  const { count, fan = 1, path = (index) => `/ok/${index}`, settings = {} } = options;
+  const { tenant = 'bench', typePrefix = 'bench' } = options;
   const types = new Set<string>();
   for (let index = 0; index < count; index += 1) {
-    const type = `bench.t${Math.floor(index / fan)}`;
+    const type = `${typePrefix}.t${Math.floor(index / fan)}`;
     types.add(type);
     await posthorn.api('POST', '/v1/endpoints', {
       tenant,

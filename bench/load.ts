@@ -99,8 +99,8 @@ class Connection {
       noDelay: true,
       onread: { buffer: Buffer.allocUnsafeSlow(64 * 1024), callback: onRead },
     });
-    this.#socket.on('error', () => this.#markClosed());
-    this.#socket.on('close', () => this.#markClosed());
+    this.#socket.on('error', () => this.#onClosed());
+    this.#socket.on('close', () => this.#onClosed());
   }
 
   /** Call only while the connection is not busy: all its requests share one buffer. */
@@ -120,7 +120,15 @@ class Connection {
     this.#markClosed();
   }
 
+  /** The server closes connections that were opened and never used. Nothing is sent on them. */
+  #onClosed(): void {
+    this.isBusy = true;
+    this.#markClosed();
+  }
+
   #read(text: string): void {
+    // A timeout of a connection that was never used.
+    if (!this.isBusy) return;
     this.#response = this.#response === '' ? text : this.#response + text;
     const headerEnd = this.#response.indexOf('\r\n\r\n');
     if (headerEnd === -1) return;

@@ -1,7 +1,14 @@
-/** `npm run bench`: prints a table; `--json` prints JSON; `--check` fails if a figure is worse than its limit. */
+/**
+ * `npm run bench`: prints a table; `--json` prints JSON; `--check` fails if a figure is worse than its limit; `--record`
+ * writes the figures to docs/performance.md if it has a table for the scenario.
+ */
+import { execFileSync } from 'node:child_process';
+import { readFile, writeFile } from 'node:fs/promises';
+import { availableParallelism, cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { startPostgres, startReceiver } from './harness.ts';
-import { type Bench, type Bound, type Figure, isWithin } from './scenario.ts';
+import { addRecordedLimits, isRecorded, record } from './recorded-figures.ts';
+import { type Bench, type Figure, formatBound, formatValue, isWithin } from './scenario.ts';
 import { backlog } from './scenarios/backlog.ts';
 import { batchesToOneEndpoint } from './scenarios/batches.ts';
 import { bloat } from './scenarios/bloat.ts';
@@ -9,15 +16,18 @@ import { cost } from './scenarios/cost.ts';
 import { endpoints } from './scenarios/endpoints.ts';
 import { growth } from './scenarios/growth.ts';
 import { guessedKeys } from './scenarios/guessed-keys.ts';
+import { handOver } from './scenarios/hand-over.ts';
 import { isolation } from './scenarios/isolation.ts';
 import { latency } from './scenarios/latency.ts';
 import { lists } from './scenarios/lists.ts';
 import { metrics } from './scenarios/metrics.ts';
+import { noisyChanges } from './scenarios/noisy-changes.ts';
 import { noisyFanOut } from './scenarios/noisy-fan-out.ts';
 import { noisyLockedRow } from './scenarios/noisy-locked-row.ts';
 import { noisyPatterns } from './scenarios/noisy-patterns.ts';
 import { noisySlowEndpoints } from './scenarios/noisy-slow-endpoints.ts';
 import { outbox } from './scenarios/outbox.ts';
+import { payloadSearch } from './scenarios/payload-search.ts';
 import { relay } from './scenarios/relay.ts';
 import { retention } from './scenarios/retention.ts';
 import { simpleDesign } from './scenarios/simple-design.ts';
@@ -27,12 +37,14 @@ import { validation } from './scenarios/validation.ts';
 
 const ALL: Bench[] = [
   throughput,
+  handOver,
   simpleDesign,
   cost,
   latency,
   isolation,
   storm,
   batchesToOneEndpoint,
+  noisyChanges,
   noisyFanOut,
   noisyLockedRow,
   noisyPatterns,
@@ -46,6 +58,7 @@ const ALL: Bench[] = [
   retention,
   metrics,
   lists,
+  payloadSearch,
   guessedKeys,
   validation,
 ];
@@ -56,18 +69,23 @@ const { values } = parseArgs({
     runs: { type: 'string', default: '5' },
     json: { type: 'boolean', default: false },
     check: { type: 'boolean', default: false },
+    record: { type: 'boolean', default: false },
     quick: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 });
 if (values.help) {
   console.log(
-    `npm run bench -- [--only ${ALL.map((bench) => bench.name).join(',')}] [--runs 5] [--quick] [--json] [--check]`,
+    `npm run bench -- [--only ${ALL.map((bench) => bench.name).join(',')}] [--runs 5] [--quick] [--json] [--check] [--record]`,
   );
   process.exit(0);
 }
 const selected =
   values.only === '' ? ALL : ALL.filter((bench) => values.only.split(',').includes(bench.name));
+if (values.record && values.quick) {
+  console.error('--record: not with --quick, which does not measure long enough.');
+  process.exit(2);
+}
 if (selected.length === 0) {
   console.error(
     `--only: no scenario named "${values.only}". Allowed: ${ALL.map((bench) => bench.name).join(', ')}`,
@@ -102,13 +120,25 @@ for (const bench of selected) {
 }
 if (values.json) console.log(JSON.stringify(results, null, 2));
 
-const failed = results.flatMap(({ figures }) =>
-  figures.filter((figure) => !isWithin(figure.value, figure.limit)),
+const performancePage = new URL('../docs/performance.md', import.meta.url);
+let page = await readFile(performancePage, 'utf8');
+const failed = results.flatMap(({ bench, figures }) =>
+  addRecordedLimits(page, bench, figures).filter((figure) => !isWithin(figure.value, figure.limit)),
 );
 if (values.check && failed.length > 0) {
   for (const figure of failed)
     console.error(`${figure.name}: ${formatValue(figure)}, must be ${formatBound(figure.limit!)}`);
   process.exitCode = 1;
+}
+
+if (values.record) {
+  const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
+  const machine = `${availableParallelism()} cores (${cpus()[0]!.model.trim()}), Node ${process.version}`;
+  const today = new Date().toISOString().slice(0, 10);
+  const measuredOn = `Median of ${values.runs} runs of ${commit} on ${machine}, ${today}.`;
+  for (const { bench, figures } of results.filter(({ bench }) => isRecorded(page, bench)))
+    page = record(page, bench, figures, measuredOn);
+  await writeFile(performancePage, page);
 }
 
 function printFigures(name: string, figures: readonly Figure[]): void {
@@ -120,13 +150,4 @@ function printFigures(name: string, figures: readonly Figure[]): void {
         : `${isWithin(figure.value, figure.goal) ? '✓' : '✗'} goal ${formatBound(figure.goal)}`;
     console.log(`  ${figure.name.padEnd(58)} ${formatValue(figure).padStart(12)}   ${verdict}`.trimEnd());
   }
-}
-
-function formatValue({ value, unit }: Figure): string {
-  const digits = unit === '×' ? 2 : value < 100 ? 1 : 0;
-  return `${value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits })} ${unit}`;
-}
-
-function formatBound(limit: Bound): string {
-  return 'atLeast' in limit ? `≥ ${limit.atLeast}` : `≤ ${limit.atMost}`;
 }

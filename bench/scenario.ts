@@ -10,6 +10,8 @@ export interface Figure {
   readonly goal?: Bound;
   /** `--check` fails if the value is worse than this. */
   readonly limit?: Bound;
+  /** `--check` fails if the value is over 20 % worse than the one that docs/performance.md records. */
+  readonly better?: 'lower' | 'higher';
 }
 
 export type Bound = { readonly atLeast: number } | { readonly atMost: number };
@@ -32,4 +34,13 @@ export interface Bench {
 export function isWithin(value: number, bound: Bound | undefined): boolean {
   if (bound === undefined) return true;
   return 'atLeast' in bound ? value >= bound.atLeast : value <= bound.atMost;
+}
+
+export function formatValue({ value, unit }: Figure): string {
+  const digits = unit === '×' || unit === '% of a core' ? 2 : value < 100 ? 1 : 0;
+  return `${value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits })} ${unit}`;
+}
+
+export function formatBound(limit: Bound): string {
+  return 'atLeast' in limit ? `≥ ${limit.atLeast}` : `≤ ${limit.atMost}`;
 }

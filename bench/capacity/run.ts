@@ -1,11 +1,12 @@
 /**
  * `npm run capacity`: measures the costs of events, deliveries, retries and bytes, writes them to
  * src/cli/capacity/measured-costs.ts and docs/capacity.md, and compares predictions with two measured loads.
- * `--quick` takes two minutes and writes nothing. Linux only, because it reads /proc.
+ * `--quick` takes about three minutes and writes nothing. Linux only, because it reads /proc.
  */
 import { execFileSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { availableParallelism, cpus } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { replaceMarked } from '../../scripts/marked-text.ts';
 import type { UnitCosts } from '../../src/cli/capacity/unit-costs.ts';
@@ -83,16 +84,18 @@ async function withNode<T>(postgres: Postgres, work: (node: Node) => Promise<T>)
   }
 }
 
+const warmUpOf = (load: Load): Load => ({
+  ...load,
+  name: `${load.name} warm`,
+  seconds: Math.min(10, seconds / 2),
+});
+
 const measureAlone = (load: Load): Promise<Sample> =>
   inNewDatabase((postgres, receiver) =>
     withNode(postgres, async (node) => {
       // Code that runs for the first time is slower.
       showProgress(`${load.name}: warm up`);
-      await measure(postgres, receiver, node, {
-        ...load,
-        name: `${load.name} warm`,
-        seconds: Math.min(10, seconds / 2),
-      });
+      await measure(postgres, receiver, node, warmUpOf(load));
       showProgress(`${load.name}: measure`);
       return measure(postgres, receiver, node, load);
     }),
@@ -107,8 +110,13 @@ async function measureEndpoints(): Promise<Map<number, Sample>> {
       showProgress(`${count} endpoints: create`);
       await createEndpoints(postgres, 0, count);
       await withNode(postgres, async (node) => {
+        // The worker opens the lanes of all endpoints first.
+        showProgress(`${count} endpoints: wait and warm up`);
+        await sleep(5_000 + count / 25);
+        const load = { ...base, name: `beside ${count}` };
+        await measure(postgres, receiver, node, warmUpOf(load));
         showProgress(`${count} endpoints: measure`);
-        samples.set(count, await measure(postgres, receiver, node, { ...base, name: `beside ${count}` }));
+        samples.set(count, await measure(postgres, receiver, node, load));
       });
     });
   return samples;

@@ -92,9 +92,10 @@ async function measureClients(context: BenchContext, posthorn: Posthorn, types: 
         value: medianOf(({ ratio }) => ratio),
         unit: '×',
         id: `cost_${clients}`,
+        better: 'lower',
         ...(goal === undefined ? {} : { goal: { atMost: goal } }),
       },
-      { name: `${label}: WAL`, value: medianOf(({ walBytes }) => walBytes), unit: 'B' },
+      { name: `${label}: WAL`, value: medianOf(({ walBytes }) => walBytes), unit: 'B', better: 'lower' },
     );
   }
   figures.push(
@@ -108,6 +109,7 @@ const compare = (name: string, value: number, atMost: number): Figure => ({
   name: `CPU per event, ${name}`,
   value,
   unit: '×',
+  better: 'lower',
   goal: { atMost },
 });
 
@@ -164,6 +166,7 @@ async function measureRates(context: BenchContext, posthorn: Posthorn, types: st
         name: `${rate}/s: p99 over p50`,
         value: median(p99.map((value, round) => value / p50[round]!)),
         unit: '×',
+        better: 'lower',
         goal: { atMost: 5 },
       },
     );
@@ -187,7 +190,14 @@ async function measureDisk(context: BenchContext, posthorn: Posthorn, types: str
   }
   return [
     ...figures,
-    { name: 'disk per event', value: total, unit: 'B', id: 'cost_disk', goal: { atMost: 700 } },
+    {
+      name: 'disk per event',
+      value: total,
+      unit: 'B',
+      id: 'cost_disk',
+      better: 'lower',
+      goal: { atMost: 700 },
+    },
   ];
 }
 
@@ -213,8 +223,8 @@ async function measureIdleNode(
 ): Promise<Figure[]> {
   onProgress(`idle with ${IDLE_ENDPOINTS} endpoints`);
   await createEndpoints(postgres, 0, IDLE_ENDPOINTS);
-  // The node opens the lanes of the new endpoints first.
-  await new Promise((resolve) => setTimeout(resolve, 10_000));
+  // The node opens the lanes of the new endpoints first, and sweeps them for 30 seconds after the last event.
+  await new Promise((resolve) => setTimeout(resolve, 45_000));
   const idle = await measureIdle(postgres, posthorn.pid);
   return [
     {
@@ -222,12 +232,14 @@ async function measureIdleNode(
       value: idle.posthorn * 100,
       unit: '% of a core',
       id: 'cost_idle',
+      better: 'lower',
       goal: { atMost: 1 },
     },
     {
       name: `idle with ${IDLE_ENDPOINTS} endpoints: PostgreSQL`,
       value: idle.postgres * 100,
       unit: '% of a core',
+      better: 'lower',
     },
   ];
 }

@@ -1,5 +1,5 @@
 /**
- * An event storm: 10,000 events in one second for 100 endpoints. How long it takes until the healthy 99 are done while one
+ * An event storm: 10,000 events for 100 endpoints, in one second or as fast as the machine can. How long it takes until the healthy 99 are done while one
  * endpoint answers after ten seconds, compared with a storm in which all are healthy.
  */
 import {
@@ -56,7 +56,16 @@ async function measure(
     // Warm-up, without the first endpoint.
     await runLoad(posthorn, { events: quick ? 500 : 5_000, types: types.slice(1), tenant });
     await waitUntilSettledExcept(postgres, null, 30);
-    const load = await runLoad(posthorn, { rate: events, seconds: 1, types, tenant, connections: 128 });
+    // The machine may need longer than a second for so many events. Both storms must have all of them.
+    const load = await runLoad(posthorn, {
+      events,
+      rate: events,
+      seconds: 30,
+      types,
+      tenant,
+      connections: 128,
+    });
+    if (load.accepted !== events) throw new Error(`only ${load.accepted} of ${events} events were accepted`);
     const [first] = await postgres.query<{ id: string }>(
       'select id from posthorn.endpoints where tenant = $1 and url like $2',
       [tenant, '%/0'],
