@@ -2,7 +2,7 @@
 import type { DisabledReason } from '../src/domain/endpoint.ts';
 import type { Uuid } from '../src/domain/ids.ts';
 import type { DeadLetter } from '../src/memory/rows.ts';
-import type { DyingLimits, EndpointDisabler } from '../src/ports/upkeep-store.ts';
+import type { DeadRateLimits, EndpointDisabler } from '../src/ports/upkeep-store.ts';
 import type { World } from '../test/simulation/world.ts';
 
 interface Ending {
@@ -45,7 +45,7 @@ export class EndingsStore implements EndpointDisabler {
     endings.push(ending);
   }
 
-  async findDying({ deadRate, minDeliveries, minMs }: DyingLimits): Promise<Uuid[]> {
+  async findByDeadRate({ deadRate, minDeliveries, minMs }: DeadRateLimits): Promise<Uuid[]> {
     const { store, time } = this.#world;
     const now = time.now();
     const dying: Uuid[] = [];

@@ -59,7 +59,7 @@ export async function runExperiments(
   const policyOf = (name: BreakerName): string =>
     name === 'none' ? 'never disabled, no breaker' : `breaker ${name}`;
 
-  // The longest first, so that no thread is left alone with one at the end.
+  // The longest first, so that at the end no thread works alone on a long one while the others are idle.
   const everything = mapAll(loopPolicies, (policy) =>
     pool.add({ kind: 'loop', policy, scale: plan.everything, faults }),
   );

@@ -46,7 +46,7 @@ export interface Peer extends Policy {
 const EVERYTHING: NonNullable<EndpointConfig['retry']>['transient'] = ['3xx', '4xx'];
 const bare = { breaker: null } as const;
 
-/** Every peer has the traffic, receivers and limits of the lab. Only what it does about a failure is its own. */
+/** Every peer has the traffic, receivers and limits of the lab. Only its reaction to failures differs. */
 export const peers: readonly Peer[] = [
   {
     id: 'reference',
