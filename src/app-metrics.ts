@@ -4,36 +4,54 @@
 import { type Config, readVersion, retentionOf } from './config/index.ts';
 import type { Engine } from './create-engine.ts';
 import type { Ingest } from './create-ingest.ts';
-import type { Deliverer } from './deliver/index.ts';
+import type { RedisParts } from './create-redis.ts';
+import { type Deliverer, SHORTAGES } from './deliver/index.ts';
 import type { QueueDepth } from './dispatch/index.ts';
 import type { Clock } from './domain/clock.ts';
-import { type DisabledReason, shardOf } from './domain/endpoint.ts';
+import type { DisabledReason } from './domain/endpoint.ts';
 import { reportStorage, type StorageReport } from './manage/storage.ts';
+import type { LaneReader } from './ports/delivery-queue.ts';
 import type { EndpointDirectory } from './ports/endpoint-directory.ts';
 import type { OutboxLag, OutboxStore } from './ports/outbox-store.ts';
 import { type Database, type Pool, purposes } from './postgres/database.ts';
 import { countDeadLetters, type DeadLetterDepth } from './postgres/queries/count-dead-letters.ts';
+import { type KafkaPartitionStatus, listKafkaPartitions } from './postgres/queries/kafka-status.ts';
+import { listRegions } from './postgres/queries/regions.ts';
 import { listRelaySources, type RelaySource } from './postgres/queries/relay-sources.ts';
+import {
+  addAcceptWork,
+  addDeliveryWork,
+  addRegions,
+  addShards,
+  measureRegions,
+  type RegionFigures,
+} from './region-metrics.ts';
+import type { TailChannels } from './telemetry/live-tail/index.ts';
 import {
   AcceptMetrics,
   type Add,
   AttemptMetrics,
   CommitMetrics,
   ConversionMetrics,
+  KafkaMetrics,
   Metrics,
   ProcessMetrics,
   type Source,
 } from './telemetry/metrics/index.ts';
-import { Measurements } from './upkeep/index.ts';
+import { Measurements, measureEach } from './upkeep/index.ts';
 
 export interface MeasuredParts {
   readonly clock: Clock;
   readonly database: Database;
   readonly outbox: Pick<OutboxStore, 'readLag'>;
   readonly engine: Engine;
+  readonly queue: Pick<LaneReader, 'countWaiting'>;
   readonly endpoints: EndpointDirectory;
   readonly deliverer: Deliverer;
   readonly ingest: Ingest;
+  /** Null: Redis is not configured. */
+  readonly redis: RedisParts | null;
+  readonly tailChannels: TailChannels | null;
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
@@ -48,6 +66,7 @@ export class AppMetrics {
   readonly attempts: AttemptMetrics;
   readonly accepts: AcceptMetrics;
   readonly conversions = new ConversionMetrics();
+  readonly kafka: KafkaMetrics;
   readonly acceptCommits = new CommitMetrics('accept');
   readonly settleCommits = new CommitMetrics('settle');
   readonly #config: Config;
@@ -58,7 +77,8 @@ export class AppMetrics {
     ['failing', 0],
   ]);
   readonly #circuits = { open: 0, closed: 0 };
-  readonly #shortages = new Map<string, number>([['EMFILE', 0]]);
+  /** Every code from the start on: Prometheus sees no increase at the start of a series. */
+  readonly #shortages = new Map([...SHORTAGES].map((code) => [code, 0]));
   readonly #archive = { rows: 0, bytes: 0, done: 0, failed: 0 };
   #internalProblems = 0;
   #expiredDeadLetters = 0;
@@ -72,10 +92,12 @@ export class AppMetrics {
     const capped = { eventTypes: config.metricsEventTypes };
     this.attempts = new AttemptMetrics(capped);
     this.accepts = new AcceptMetrics(capped);
+    this.kafka = new KafkaMetrics(config.kafkaSourceTopics);
     const { metrics } = this;
     for (const { source } of [
       this.attempts,
       this.conversions,
+      this.kafka,
       this.accepts,
       this.acceptCommits,
       this.settleCommits,
@@ -89,7 +111,7 @@ export class AppMetrics {
     this.#internalProblems += 1;
   }
 
-  /** Counts it as an internal problem too, so that the alert for those fires. */
+  /** Counts a shortage on this machine. It is an internal problem too, so that the alert for those fires. */
   countShortage(code: string): void {
     this.#shortages.set(code, (this.#shortages.get(code) ?? 0) + 1);
     this.countProblem();
@@ -123,7 +145,8 @@ export class AppMetrics {
 
   /** Adds the figures of these parts. Call it once, before `start`. */
   connect(parts: MeasuredParts): void {
-    this.metrics.addSource((add) => addParts(parts, add));
+    this.metrics.addSource((add) => addParts(parts, add, this.#config));
+    this.metrics.addSource((add) => addRedis(parts, add));
     this.metrics.addSource((add) => this.#addMeasured(parts, add));
     this.#measurements = new Measurements({
       clock: parts.clock,
@@ -140,17 +163,24 @@ export class AppMetrics {
 
   async #measure(parts: MeasuredParts): Promise<Figures> {
     this.#process.measure();
-    const { database, engine } = parts;
+    const { database, engine, onProblem } = parts;
     const pool = database.pool('api');
-    const deployment = engine.isLeader
-      ? {
-          deadLetters: await this.#countDeadLetters(pool, parts.clock),
-          outbox: await parts.outbox.readLag(),
-          relays: await listRelaySources(pool),
-          storage: await this.#readStorage(pool, parts.clock),
-        }
-      : null;
-    return { queue: await engine.countQueue(), endpoints: countEndpoints(parts), deployment };
+    const own = { queue: () => engine.countQueue() };
+    const endpoints = countEndpoints(parts);
+    if (!engine.isLeader) return { ...(await measureEach(own, onProblem)), endpoints, deployment: null };
+    const { queue, ...deployment } = await measureEach(
+      {
+        ...own,
+        deadLetters: () => this.#countDeadLetters(pool, parts.clock),
+        outbox: () => parts.outbox.readLag(),
+        relays: () => listRelaySources(pool),
+        kafka: () => listKafkaPartitions(pool, this.#config.kafkaSourceTopics),
+        storage: () => this.#readStorage(pool, parts.clock),
+        regions: async () => measureRegions(await listRegions(pool, this.#config.deadAfterMs), parts),
+      },
+      onProblem,
+    );
+    return { queue, endpoints, deployment };
   }
 
   async stop(): Promise<void> {
@@ -165,7 +195,7 @@ export class AppMetrics {
       return this.#deadLetters.depth;
     const depth = await countDeadLetters(pool, {
       tenants: this.#config.metricsTenants,
-      most: MAX_DEAD_LETTERS,
+      max: MAX_DEAD_LETTERS,
     });
     const tookMs = clock.monotonic() - startedAt;
     this.#deadLetters = {
@@ -207,28 +237,38 @@ export class AppMetrics {
     if (measured === null) return;
     add('posthorn_measurement_age_seconds', (monotonic - measured.takenAt) / 1000);
     const { queue, endpoints, deployment } = measured.figures;
-    addQueue(add, queue, clock.now());
+    if (queue !== null) {
+      addQueue(add, queue, clock.now());
+      addDeliveryWork(add, queue, clock.now(), this.#config);
+    }
     for (const [state, count] of Object.entries(endpoints)) add('posthorn_endpoints', count, { state });
     if (deployment === null) return;
-    addDeadLetters(add, deployment.deadLetters);
-    addRelays(add, deployment.outbox, deployment.relays);
-    addStorage(add, deployment.storage, clock.now());
+    const { deadLetters, outbox, relays, kafka, storage, regions } = deployment;
+    if (deadLetters !== null) addDeadLetters(add, deadLetters);
+    if (outbox !== null) addOutbox(add, outbox);
+    if (relays !== null) addRelays(add, relays);
+    if (kafka !== null) addKafka(add, kafka, clock.now());
+    if (storage !== null) addStorage(add, storage, clock.now());
+    if (regions !== null) addRegions(add, regions, clock.now());
   }
 }
 
+/** Null: the last measurement of this figure failed. */
 interface Figures {
-  readonly queue: QueueDepth;
+  readonly queue: QueueDepth | null;
   readonly endpoints: Readonly<Record<'enabled' | 'paused' | 'disabled', number>>;
   /** Figures of the whole deployment. Null: another process reports them. */
   readonly deployment: {
-    readonly deadLetters: DeadLetterDepth;
-    readonly outbox: OutboxLag;
-    readonly relays: readonly RelaySource[];
-    readonly storage: StorageReport;
+    readonly deadLetters: DeadLetterDepth | null;
+    readonly outbox: OutboxLag | null;
+    readonly relays: readonly RelaySource[] | null;
+    readonly kafka: readonly KafkaPartitionStatus[] | null;
+    readonly storage: StorageReport | null;
+    readonly regions: RegionFigures | null;
   } | null;
 }
 
-function addParts(parts: MeasuredParts, add: Add): void {
+function addParts(parts: MeasuredParts, add: Add, config: Config): void {
   const { engine, ingest, endpoints, database } = parts;
   const { stats, ownership, router } = engine;
   const sockets = parts.deliverer.stats();
@@ -242,9 +282,13 @@ function addParts(parts: MeasuredParts, add: Add): void {
   add('posthorn_lane_items', stats.inMemory);
   add('posthorn_lane_bytes', stats.heldBytes);
   add('posthorn_circuits_open', stats.openCircuits);
-  add('posthorn_shards_owned', ownership.shardCount);
+  addShards(add, engine, config);
   add('posthorn_ownership_proven', ownership.shardCount > 0 && ownership.hasValidLease ? 1 : 0);
   add('posthorn_accept_waiting', ingest.acceptor.waitingEvents);
+  if (config.role !== 'worker') addAcceptWork(add, ingest);
+  add('posthorn_intake_share', ingest.shedder.share);
+  for (const [reason, count] of Object.entries(ingest.shedder.shed))
+    add('posthorn_events_shed_total', count, { reason });
   const { hits, misses } = ingest.subscriptionLookups;
   add('posthorn_subscription_cache_lookups_total', hits, { result: 'hit' });
   add('posthorn_subscription_cache_lookups_total', misses, { result: 'miss' });
@@ -256,6 +300,19 @@ function addParts(parts: MeasuredParts, add: Add): void {
     add('posthorn_pool_connections', options.max, { pool, state: 'max' });
     add('posthorn_pool_waiting', waitingCount, { pool });
   }
+}
+
+function addRedis({ redis, tailChannels, engine }: MeasuredParts, add: Add): void {
+  if (redis === null) return;
+  add('posthorn_redis_connections', redis.link.isConnected ? 1 : 0, { state: 'up' });
+  add('posthorn_redis_connections', redis.link.isConnected ? 0 : 1, { state: 'down' });
+  const fallBacks = {
+    hand_over: engine.router.undelivered,
+    rate_limits: redis.buckets.fallBacks,
+    live_tail: tailChannels?.fallBacks ?? 0,
+  };
+  for (const [use, count] of Object.entries(fallBacks)) add('posthorn_redis_fallbacks_total', count, { use });
+  add('posthorn_redis_refused_messages_total', redis.bus.refused);
 }
 
 function addQueue(add: Add, depth: QueueDepth, now: number): void {
@@ -279,16 +336,41 @@ function addDeadLetters(add: Add, depth: DeadLetterDepth): void {
   if (others > 0) add('posthorn_dead_letters_by_tenant', others, { tenant: 'other' });
 }
 
-/** The outbox in Posthorn's own database, and those of the databases that a relay reads. */
-function addRelays(add: Add, outbox: OutboxLag, relays: readonly RelaySource[]): void {
+/** The outbox in Posthorn's own database. */
+function addOutbox(add: Add, outbox: OutboxLag): void {
   add('posthorn_relay_lag_seconds', outbox.lagMs / 1000, { source: 'outbox' });
   add('posthorn_relay_rejected', outbox.rejected, { source: 'outbox' });
+}
+
+/** The outboxes of the databases that a relay reads. */
+function addRelays(add: Add, relays: readonly RelaySource[]): void {
   for (const { name, lagSeconds, rejected, retainedBytes } of relays.slice(0, MAX_RELAYS)) {
     const source = `relay ${name}`;
     add('posthorn_relay_lag_seconds', lagSeconds, { source });
     add('posthorn_relay_rejected', rejected, { source });
     if (retainedBytes !== null) add('posthorn_relay_retained_bytes', retainedBytes, { source });
   }
+}
+
+function addKafka(add: Add, partitions: readonly KafkaPartitionStatus[], now: number): void {
+  const rejected = new Map<string, number>();
+  const lost = new Map<string, number>();
+  /** A topic that was created again has its partitions twice, and each may have waiting records. */
+  const waiting = new Map<string, { count: number; labels: { topic: string; partition: string } }>();
+  for (const each of partitions) {
+    const labels = { topic: each.topic, partition: String(each.partition) };
+    const key = `${each.topic}/${each.partition}`;
+    waiting.set(key, { count: (waiting.get(key)?.count ?? 0) + each.waiting, labels });
+    rejected.set(each.topic, (rejected.get(each.topic) ?? 0) + each.rejected);
+    if (!each.isCurrent) continue;
+    add('posthorn_kafka_lag_records', each.lag, labels);
+    add('posthorn_kafka_paused', each.pausedReason === null ? 0 : 1, labels);
+    add('posthorn_kafka_unseen_seconds', Math.max(0, now - each.unseenSince.getTime()) / 1000, labels);
+    lost.set(each.topic, (lost.get(each.topic) ?? 0) + each.lost);
+  }
+  for (const { count, labels } of waiting.values()) add('posthorn_kafka_waiting_records', count, labels);
+  for (const [topic, count] of rejected) add('posthorn_kafka_rejected_records', count, { topic });
+  for (const [topic, count] of lost) add('posthorn_kafka_lost_records_total', count, { topic });
 }
 
 function addStorage(add: Add, storage: StorageReport, now: number): void {
@@ -306,9 +388,11 @@ function addStorage(add: Add, storage: StorageReport, now: number): void {
 /** Counts only the shards of this process, so that the sum over all processes is right. */
 function countEndpoints({ endpoints, engine }: MeasuredParts): Figures['endpoints'] {
   const counts = { enabled: 0, paused: 0, disabled: 0 };
-  for (const { id, enabled, paused, deleted } of endpoints.all()) {
-    if (deleted || !engine.ownership.owns(shardOf(id))) continue;
-    counts[!enabled ? 'disabled' : paused ? 'paused' : 'enabled'] += 1;
+  for (const shard of engine.ownership.ownedShards) {
+    const totals = endpoints.totalsOfShard(shard);
+    counts.enabled += totals.endpoints - totals.disabled - totals.paused;
+    counts.paused += totals.paused;
+    counts.disabled += totals.disabled;
   }
   return counts;
 }

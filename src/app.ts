@@ -3,19 +3,21 @@ import { hostname } from 'node:os';
 
 import { AppMetrics } from './app-metrics.ts';
 import { type AppParts, composeApp } from './compose-app.ts';
-import { type ConfigWithKeys, readVersion, withListeningPort } from './config/index.ts';
+import type { ConfigWithKeys } from './config/index.ts';
+import { createTracer } from './create-tracer.ts';
 import { isReservedHeader } from './deliver/index.ts';
-import { type Clock, DatabaseClock, systemClock } from './domain/clock.ts';
+import { DatabaseClock, systemClock } from './domain/clock.ts';
 import { inParallel, onStop, type Service, startAll, stopAll } from './domain/lifecycle.ts';
 import { type Accepted, readEvent } from './ingest/index.ts';
-import { tracedAccept } from './manage/traced-accept.ts';
+import { LameDuck } from './lame-duck.ts';
+import { Listener } from './listener.ts';
+import { createTracedAccept } from './manage/traced-accept.ts';
 import { type Database, DISPATCH_CONNECTIONS, openDatabase } from './postgres/database.ts';
 import { checkRoute } from './postgres/pooler.ts';
 import { clockJumpLogger } from './telemetry/clock-jumps.ts';
 import type { Log } from './telemetry/log.ts';
 import type { Sample } from './telemetry/metrics/index.ts';
 import { recurringProblems } from './telemetry/recurring-problems.ts';
-import type { Tracer } from './telemetry/tracing.ts';
 
 export interface App {
   readonly url: string;
@@ -33,6 +35,8 @@ export interface AppOptions {
   readonly log: Log;
   /** False: this process does not listen, because others of its node answer the requests. */
   readonly listens?: boolean;
+  /** Called before this process listens, so that the supervisor frees the port that it answers on until then. */
+  readonly onBeforeListen?: () => Promise<void>;
   /** Metrics of all processes of this node. Null if they cannot be asked now. */
   readonly gatherMetrics?: () => Promise<Sample[] | null>;
   /** The program of the CLI, which also runs as the archive process. Default: that of this package. */
@@ -46,6 +50,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   const database = openDatabase({
     connectionString: config.databaseUrl,
     directConnectionString: config.directDatabaseUrl,
+    role: config.role,
     apiConnections: config.databasePoolSize,
     dispatchConnections: DISPATCH_CONNECTIONS,
     onIdleError: (purpose, error) => log.debug({ err: error, purpose }, 'lost an idle database connection'),
@@ -70,8 +75,8 @@ async function startOn(database: Database, options: AppOptions): Promise<App> {
   const clock = new DatabaseClock(systemClock, clockJumpLogger(log));
   const workerName = `${hostname()}:${process.pid}`;
   const tracer = await createTracer(config, clock, workerName, onProblem);
-  const lameDuck = new LameDuck(options, clock);
-  const isLeaving = (): boolean => lameDuck.isLeaving;
+  const lameDuck = new LameDuck(options.listens === false ? 0 : config.lameDuckMs, clock);
+  const isStopping = (): boolean => lameDuck.isStopping;
   const parts = await composeApp({
     ...options,
     database,
@@ -79,7 +84,7 @@ async function startOn(database: Database, options: AppOptions): Promise<App> {
     workerName,
     metrics,
     tracer,
-    isLeaving,
+    isStopping,
     onProblem,
   }).catch(async (error: unknown) => {
     await tracer?.stop();
@@ -92,7 +97,7 @@ async function startOn(database: Database, options: AppOptions): Promise<App> {
     onStop(() => Promise.all([database.close(), tracer?.stop()])),
   );
   await startAll(services);
-  const accept = tracedAccept(tracer, parts.ingest.acceptor);
+  const accept = createTracedAccept(tracer, parts.ingest.acceptor);
   let stopping: Promise<void> | null = null;
   return {
     url: listener.url,
@@ -108,11 +113,13 @@ async function startOn(database: Database, options: AppOptions): Promise<App> {
 
 /** Services in the order in which they start. They stop in reverse: refuse new events, finish accepted ones, hand over, record results. */
 function servicesOf(parts: AppParts, listener: Listener, connections: Service): readonly Service[] {
-  const { notifier, deliverer, mailer, convertStage, engine, ingest, tenants, catalogue, background } = parts;
+  const { notifier, redis, deliverer, mailer, convertStage } = parts;
+  const { engine, ingest, tenants, catalogue, background } = parts;
   return [
     connections,
     onStop(() => Promise.all([deliverer.close(), mailer.close()])),
     onStop(() => convertStage.running?.pool.close()),
+    ...(redis === null ? [] : [redis.link]),
     inParallel(parts.tail, background.stats),
     notifier,
     engine,
@@ -123,81 +130,12 @@ function servicesOf(parts: AppParts, listener: Listener, connections: Service): 
       background.operationalEvents,
       background.tasks,
       background.archive,
+      parts.readiness,
       parts.metrics,
     ),
     ingest.fanOutWriter,
+    ingest.shedder,
     onStop(() => ingest.acceptor.waitUntilIdle()),
-    inParallel(background.drainer, listener),
+    inParallel(background.drainer, background.kafka, listener),
   ];
-}
-
-/**
- * The first phase of a stop: the process is unready but still serves, so that load balancers send new requests elsewhere
- * before it closes.
- */
-class LameDuck {
-  isLeaving = false;
-  readonly #options: AppOptions;
-  readonly #clock: Clock;
-
-  constructor(options: AppOptions, clock: Clock) {
-    this.#options = options;
-    this.#clock = clock;
-  }
-
-  async wait(): Promise<void> {
-    const { config, listens = true } = this.#options;
-    this.isLeaving = true;
-    if (!listens || config.lameDuckMs === 0) return;
-    await new Promise<void>((resolve) => this.#clock.after(config.lameDuckMs, resolve));
-  }
-}
-
-/** Listens for requests, unless other processes of this node do. */
-class Listener implements Service {
-  url: string;
-  readonly #servers: AppParts['servers'];
-  readonly #options: AppOptions;
-  readonly #address: { publicUrl: string };
-
-  constructor(servers: AppParts['servers'], options: AppOptions, address: { publicUrl: string }) {
-    this.#servers = servers;
-    this.#options = options;
-    this.#address = address;
-    this.url = options.config.publicUrl;
-  }
-
-  async start(): Promise<void> {
-    const { config, listens = true } = this.#options;
-    if (!listens) return;
-    const { server, metricsServer } = this.#servers;
-    this.url = await server.listen({ port: config.port, host: config.host });
-    if (config.metricsAddr !== null) await metricsServer?.listen({ ...config.metricsAddr });
-    this.#address.publicUrl = withListeningPort(config, Number(new URL(this.url).port)).publicUrl;
-  }
-
-  async stop(): Promise<void> {
-    const { server, metricsServer } = this.#servers;
-    await Promise.all([server.close(), metricsServer?.close()]);
-  }
-}
-
-async function createTracer(
-  config: AppConfig,
-  clock: Clock,
-  instance: string,
-  problem: (what: string, error: unknown) => void,
-): Promise<Tracer | null> {
-  if (config.tracing === 'off') return null;
-  const { createOtelTracer } = await import('./telemetry/otel-tracer.ts');
-  return createOtelTracer({
-    endpoint: config.tracingEndpoint,
-    sampleRate: config.tracingSampleRate,
-    flushMs: config.tracingFlushMs,
-    serviceName: config.tracingServiceName,
-    version: readVersion(),
-    instance,
-    clock,
-    problem,
-  });
 }

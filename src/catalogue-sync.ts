@@ -23,7 +23,7 @@ export class CatalogueSync implements Service {
     this.#options = options;
     const { notifier } = options;
     notifier.subscribe('catalogue', () => this.#refresh());
-    // Tenants have a mode, too.
+    // A tenant may have a validation mode of its own.
     notifier.subscribe('tenants', () => this.#refresh());
     notifier.onReconnected(() => this.#refresh());
   }

@@ -8,24 +8,28 @@ import { type ConvertStage, createConversions } from './create-conversions.ts';
 import { createEngine, type Engine } from './create-engine.ts';
 import { createHandOver } from './create-hand-over.ts';
 import { createIngest, type Ingest } from './create-ingest.ts';
+import { createReadinessCheck, createReadinessWatch, watchAccepts } from './create-readiness.ts';
+import { createRedis, type RedisParts } from './create-redis.ts';
 import { createServers, type Servers } from './create-server.ts';
 import {
   createDeliverer,
+  createSendRequest,
   type Deliverer,
   type EgressPolicy,
   Mailer,
   SmtpTransport,
-  sendAlsoNotices,
 } from './deliver/index.ts';
 import type { DatabaseClock } from './domain/clock.ts';
 import { newId } from './domain/ids.ts';
+import type { Service } from './domain/lifecycle.ts';
+import { LocalBuckets } from './domain/local-buckets.ts';
 import { EngineTelemetry } from './engine-telemetry.ts';
 import { Confirmations } from './manage/confirmations.ts';
-import { openStore } from './open-store.ts';
+import { openStore, type Store } from './open-store.ts';
 import type { Notifier } from './ports/notifier.ts';
 import type { Database } from './postgres/database.ts';
 import { PostgresNotifier } from './postgres/notifier.ts';
-import { LiveTail } from './telemetry/live-tail/index.ts';
+import { LiveTail, MAX_MISSED_ANNOUNCEMENTS, TailChannels } from './telemetry/live-tail/index.ts';
 import { type Tracer, traceSending } from './telemetry/tracing.ts';
 import { TenantSync } from './tenant-sync.ts';
 
@@ -35,12 +39,14 @@ export interface ComposeOptions extends AppOptions {
   readonly workerName: string;
   readonly metrics: AppMetrics | null;
   readonly tracer: Tracer | null;
-  readonly isLeaving: () => boolean;
+  readonly isStopping: () => boolean;
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
 export interface AppParts {
   readonly notifier: Notifier;
+  /** Null: it is not configured. */
+  readonly redis: RedisParts | null;
   readonly deliverer: Deliverer;
   readonly mailer: Mailer;
   readonly tail: LiveTail;
@@ -51,6 +57,8 @@ export interface AppParts {
   readonly convertStage: ConvertStage;
   readonly background: Background;
   readonly metrics: AppMetrics | null;
+  /** Logs when the process is no longer ready. */
+  readonly readiness: Service;
   readonly servers: Servers;
   readonly address: Address;
 }
@@ -71,28 +79,15 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
   const egress = egressPolicyOf(config);
   const deliverer = openDeliverer(config, egress, address, clock);
   const notifier = new PostgresNotifier({ database, clock, onProblem });
-  const tail = new LiveTail({
-    clock,
-    processName: newId(clock.now()),
-    messagesPerSecond: config.streamMessagesPerSecond,
-    announceMs: TAIL_ANNOUNCE_MS,
-    notifier,
-    onProblem,
-  });
+  const redis = await createRedis(options, store);
+  const rateBuckets = redis?.buckets ?? new LocalBuckets(clock);
+  const { tail, tailChannels } = openLiveTail(options, notifier, redis);
   endpoints.onChange((changed) => tail.endpointsChanged(changed));
 
   const pool = database.pool('api');
-  const confirmations = new Confirmations({
-    pool,
-    clock,
-    secretBox: store.secretBox,
-    confirmationTtlMs: config.confirmationTtlMs,
-    get publicUrl() {
-      return address.publicUrl;
-    },
-  });
+  const confirmations = openConfirmations(options, store, address);
   const mailer = openMailer(config, confirmations, address, clock);
-  const send = sendAlsoNotices(deliverer, mailer);
+  const send = createSendRequest(deliverer, mailer);
   const convertStage = await createConversions({
     ...store,
     versions: store.catalogue,
@@ -106,7 +101,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
     {
       ...store,
       notifier,
-      handOver: createHandOver(options, store),
+      handOver: createHandOver(options, { peers: store.peers, bus: redis?.bus ?? null }),
       clock,
       random: Math.random,
     },
@@ -120,8 +115,9 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
     },
     { ...config, workerName },
   );
+  const { acceptLog, accepts } = watchAccepts(store.acceptLog, clock);
   const ingest = createIngest(
-    { ...store, clock, random: Math.random },
+    { ...store, acceptLog, rateBuckets, clock, random: Math.random },
     {
       router: engine.router,
       observers: {
@@ -132,6 +128,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
       },
       schemaMetrics: metrics?.accepts,
       onBatchWritten: metrics?.acceptCommits.written,
+      deliveryLoad: () => engine.deliveryLoad,
       onProblem,
     },
     config,
@@ -144,6 +141,8 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
     engine,
     ingest,
     notifier,
+    redis,
+    rateBuckets,
     deliverer,
     mailer,
     confirmations,
@@ -151,21 +150,38 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
     metrics,
     address,
     program: options.program,
+    isStopping: options.isStopping,
     onProblem,
   };
-  metrics?.connect({ ...parts, ...store });
+  metrics?.connect({ ...parts, ...store, tailChannels });
   const tenants = new TenantSync(parts);
   const catalogue = new CatalogueSync({ ...parts, catalogue: store.catalogue });
   const background = createBackground(parts);
-  const servers = await createServers({
-    ...parts,
-    egress,
-    tail,
-    tracer,
-    gatherMetrics,
-    isLeaving: options.isLeaving,
+  const findMissing = createReadinessCheck({ ...parts, accepts });
+  const readiness = createReadinessWatch({ ...parts, accepts }, findMissing);
+  const servers = await createServers({ ...parts, egress, tail, tracer, gatherMetrics, findMissing });
+  return { ...parts, tail, tenants, catalogue, background, readiness, servers };
+}
+
+/** The messages of live tails go through Redis if it is configured. */
+function openLiveTail(
+  { config, clock, onProblem }: ComposeOptions,
+  notifier: Notifier,
+  redis: RedisParts | null,
+): { readonly tail: LiveTail; readonly tailChannels: TailChannels | null } {
+  const processName = newId(clock.now());
+  const interestMs = TAIL_ANNOUNCE_MS * MAX_MISSED_ANNOUNCEMENTS;
+  const tailChannels =
+    redis && new TailChannels({ notifier, bus: redis.bus, clock, processName, interestMs, onProblem });
+  const tail = new LiveTail({
+    clock,
+    processName,
+    messagesPerSecond: config.streamMessagesPerSecond,
+    announceMs: TAIL_ANNOUNCE_MS,
+    notifier: tailChannels ?? notifier,
+    onProblem,
   });
-  return { ...parts, tail, tenants, catalogue, background, servers };
+  return { tail, tailChannels };
 }
 
 function egressPolicyOf(config: Config): EgressPolicy {
@@ -176,6 +192,22 @@ function egressPolicyOf(config: Config): EgressPolicy {
     allowHttpToLoopback: config.egressHttps === 'except-loopback',
     allowedPorts: config.egressPorts.length === 0 ? 'any' : config.egressPorts,
   };
+}
+
+function openConfirmations(
+  { config, database, clock }: ComposeOptions,
+  { secretBox }: Pick<Store, 'secretBox'>,
+  address: Address,
+): Confirmations {
+  return new Confirmations({
+    pool: database.pool('api'),
+    clock,
+    secretBox,
+    confirmationTtlMs: config.confirmationTtlMs,
+    get publicUrl() {
+      return address.publicUrl;
+    },
+  });
 }
 
 function openMailer(

@@ -1,13 +1,15 @@
-/** Composes the background work: statistics, upkeep, operational events, tasks and the outbox. */
+/** Composes the background work: statistics, upkeep, operational events, tasks, archive, outbox and Kafka. */
 import type { AppMetrics } from './app-metrics.ts';
 import { ArchiveRuns } from './archive-runs.ts';
 import { type Config, retentionOf } from './config/index.ts';
 import type { Engine } from './create-engine.ts';
 import type { Ingest } from './create-ingest.ts';
-import type { Clock } from './domain/clock.ts';
+import { createKafkaSource } from './create-kafka-source.ts';
+import type { DatabaseClock } from './domain/clock.ts';
 import type { DisabledReason } from './domain/endpoint.ts';
 import { newId, publicId, type Uuid } from './domain/ids.ts';
 import type { Service } from './domain/lifecycle.ts';
+import type { KafkaSource } from './kafka/index.ts';
 import type { Store } from './open-store.ts';
 import { Drainer } from './outbox/index.ts';
 import type { Notifier } from './ports/notifier.ts';
@@ -18,7 +20,7 @@ import { OperationalEvents, StatsKeeper, Upkeep } from './upkeep/index.ts';
 export interface BackgroundOptions {
   readonly config: Config;
   readonly store: Store;
-  readonly clock: Clock;
+  readonly clock: DatabaseClock;
   readonly log: Log;
   readonly engine: Engine;
   readonly ingest: Ingest;
@@ -38,6 +40,8 @@ export interface Background {
   /** Null in an API process. */
   readonly tasks: Service | null;
   readonly drainer: Service;
+  /** Null: Kafka is not configured. */
+  readonly kafka: KafkaSource | null;
   /** Null: there is no archive. */
   readonly archive: Service | null;
 }
@@ -59,6 +63,7 @@ export function createBackground(options: BackgroundOptions): Background {
       clock,
       endpoints: store.endpoints,
       versions: store.catalogue,
+      isLeader: () => options.engine.isLeader,
       everyMs: config.operationalEventsMs,
       thresholdsEveryMs: config.operationalLevelsMs,
       operatorTenant: config.operatorTenant,
@@ -73,6 +78,7 @@ export function createBackground(options: BackgroundOptions): Background {
     }),
     tasks: config.role === 'api' ? null : createTaskRunner(options),
     drainer: createDrainer(options),
+    kafka: config.kafkaBrokers.length === 0 ? null : createKafkaSource(options),
     archive,
   };
 }
@@ -103,6 +109,7 @@ function createUpkeep(
       metrics?.onDeadLettersExpired(count);
       for (const id of endpointIds) engine.router.wake(id);
     },
+    minuteStatisticsMs: config.statsMinutesMs,
     skippedPerEndpoint: config.skippedPerEndpoint,
     skippedRetentionMs: config.skippedRetentionMs,
     autoDisable: {
@@ -111,6 +118,15 @@ function createUpkeep(
       minMs: config.autoDisableDeadMs,
       failingMs: config.autoDisableFailingMs,
     },
+    async checkClock() {
+      const askedAt = clock.monotonic();
+      clock.correct(await store.acceptLog.now(), clock.monotonic() - askedAt);
+      return clock.isSteady;
+    },
+    onPaused: (isPaused) =>
+      isPaused
+        ? log.warn("upkeep deletes and disables nothing until the database's clock was steady for an hour")
+        : log.info("the database's clock is steady; upkeep deletes expired data again"),
     onDisabled,
     onProblem,
   });
@@ -152,6 +168,8 @@ function createDrainer({ config, store, clock, log, engine, ingest, onProblem }:
     batchBytes: config.ingestBatchBytes,
     onRejected: (id, reason) =>
       log.error({ event_id: publicId('evt', id), reason }, 'a published event was rejected'),
+    onHeld: (tenant, reason) =>
+      log.warn({ tenant, reason }, 'the rows of a tenant wait in the outbox because of its limit'),
     onProblem,
   });
 }

@@ -15,12 +15,14 @@ import {
   CarefulShards,
   CommitRouter,
   DebounceDecisions,
+  FactsListener,
   FactsPoller,
   type HistoryChange,
   Janitor,
   LaneBudget,
   LaneIntake,
   LaneKeeper,
+  LaneMover,
   LaneRegistry,
   MAX_COMMIT_AGE_MS,
   Ownership,
@@ -35,17 +37,19 @@ import {
   StartLog,
   StoreHistory,
   Sweeper,
+  WorkProgress,
 } from './dispatch/index.ts';
 import type { BatcherOptions } from './domain/batcher.ts';
 import type { DatabaseClock } from './domain/clock.ts';
 import { LEADER_SHARD } from './domain/endpoint.ts';
 import type { Service } from './domain/lifecycle.ts';
+import { LoadMeter, NO_LOAD, type ProcessLoad, worseLoad } from './domain/load-meter.ts';
 import type { EventLookup } from './ports/accept-log.ts';
 import type { DeliveryQueue, Settlement } from './ports/delivery-queue.ts';
 import type { EndpointDirectory } from './ports/endpoint-directory.ts';
 import type { HandOver } from './ports/hand-over.ts';
 import type { Notifier } from './ports/notifier.ts';
-import type { OwnershipStore, StoreFacts } from './ports/ownership-store.ts';
+import type { OwnershipStore } from './ports/ownership-store.ts';
 import type { PayloadConverter, SendRequest } from './ports/stages.ts';
 import { Settler } from './settle/index.ts';
 
@@ -56,7 +60,7 @@ export interface EnginePorts {
   readonly endpoints: EndpointDirectory;
   /** Started before the engine and stopped after it. */
   readonly notifier: Notifier;
-  /** Null: this node has one process. */
+  /** Null: this node has one process, and connections between nodes are switched off. */
   readonly handOver: HandOver | null;
   readonly clock: DatabaseClock;
   readonly random: () => number;
@@ -75,7 +79,9 @@ export interface EngineStages {
   readonly converter: PayloadConverter | null;
   readonly send: SendRequest;
   readonly observer: EngineObserver;
-  readonly tail?: { readonly open: boolean; settled(settlements: readonly Settlement[]): void } | undefined;
+  readonly tail?:
+    | { readonly isWatched: boolean; onSettled(settlements: readonly Settlement[]): void }
+    | undefined;
   /** Called after each batch of results, with its size and times. */
   readonly onBatchWritten?: BatcherOptions<unknown>['onWritten'];
   readonly onProblem: (what: string, error: unknown) => void;
@@ -87,6 +93,8 @@ export type EngineConfig = { readonly workerName: string } & Pick<
   | 'heartbeatMs'
   | 'proofMs'
   | 'deadAfterMs'
+  | 'region'
+  | 'regionFallbackAfterMs'
   | 'carefulAfterCrashes'
   | 'carefulWindowMs'
   | 'maxSockets'
@@ -100,6 +108,8 @@ export type EngineConfig = { readonly workerName: string } & Pick<
   | 'sweepMs'
   | 'retryAfterCapMs'
   | 'drainMs'
+  | 'shedLoopDelayMs'
+  | 'shedCommitMs'
 >;
 
 export interface Engine extends Service {
@@ -108,7 +118,11 @@ export interface Engine extends Service {
   readonly ownership: Ownership;
   readonly lanes: LaneRegistry;
   readonly stats: EngineStats;
-  /** True in one process of the deployment, the owner of shard 0. It does work that must not be done by all. */
+  /** How long this worker could not read deliveries, or could not record results. */
+  readonly stalledForMs: number;
+  /** The worst load among the processes of this node that deliver, this one included. */
+  readonly deliveryLoad: ProcessLoad;
+  /** True in one process of the deployment, the owner of shard 0. The leader does the work that only one process may do. */
   readonly isLeader: boolean;
   /** Counts all waiting deliveries of this worker. Reads the store, so do not call it for every scrape. */
   countQueue(): Promise<QueueDepth>;
@@ -124,61 +138,13 @@ export interface EngineStats {
 }
 
 export function createEngine(ports: EnginePorts, stages: EngineStages, config: EngineConfig): Engine {
-  const { queue, endpoints, notifier, handOver, clock } = ports;
-  const { onProblem } = stages;
-  const parts = createSendingParts(ports, stages, config);
-  const { ownership, lanes, budget, scheduler, refill, janitor, laneKeeper, attempts } = parts;
-  const intake = new LaneIntake({ clock, ...parts });
-  const router = new CommitRouter({ intake, laneKeeper, endpoints, notifier, handOver, onProblem });
-  const shardHandOver = new ShardHandOver({ queue, clock, ...parts, onProblem });
-  const sweeper = new Sweeper({ queue, clock, everyMs: config.sweepMs, ...parts, onProblem });
+  const { queue, notifier, handOver, clock } = ports;
+  const sending = createSendingParts(ports, stages, config);
+  const owning = createOwningParts(ports, stages, config, sending);
+  connectParts(ports, stages, { ...sending, ...owning });
+  const { ownership, lanes, budget, scheduler, refill, janitor, laneKeeper, attempts, settler } = sending;
+  const { router, shardHandOver, laneMover, sweeper, lease, history, ownsShards } = owning;
   const depthCounter = new QueueDepthCounter(queue);
-  // An API process owns no shards. It needs only the clock and the version of the endpoints.
-  const ownsShards = config.role !== 'api';
-  const facts = new FactsListener(ports, stages, parts);
-  const lease: Service = ownsShards
-    ? ownership
-    : new FactsPoller({
-        store: ports.ownershipStore,
-        clock,
-        everyMs: config.heartbeatMs,
-        listener: facts,
-        onProblem,
-      });
-
-  const history = new StoreHistory({
-    store: ports.ownershipStore,
-    endpoints,
-    clock,
-    onChanged(change) {
-      stages.observer.onStoreReplaced(change);
-      refill.forgetMarks();
-      if (ownsShards) ownership.onStoreReplaced();
-    },
-    onProblem,
-  });
-
-  ownership.addListener({ onRewound: () => history.reportRewound() });
-  const announceShards = (): void => handOver?.announceShards();
-  ownership.addListener(stages.observer);
-  ownership.addListener(facts);
-  ownership.addListener(laneKeeper);
-  ownership.addListener({
-    onShardsTaken: announceShards,
-    onShardsLost: announceShards,
-    onShardsSurplus: announceShards,
-  });
-  ownership.addListener(shardHandOver);
-  endpoints.onChange((changed) => laneKeeper.onEndpointsChanged(changed));
-  handOver?.onReceived((deliveries, commit) => router.routeFromSibling(deliveries, commit));
-  notifier.subscribe('endpoints', () => facts.refreshEndpoints());
-  notifier.onReconnected(() => void history.checkTimeline());
-  if (ownsShards) {
-    notifier.subscribe('shards', () => ownership.renewNow());
-    notifier.subscribe('probes', () => laneKeeper.loadProbes());
-    notifier.subscribe('wake', (message) => laneKeeper.onWake(message));
-    notifier.onReconnected(() => sweeper.sweepNow());
-  }
 
   return {
     router,
@@ -194,34 +160,116 @@ export function createEngine(ports: EnginePorts, stages: EngineStages, config: E
         heldBytes: budget.bytes,
       };
     },
+    get stalledForMs() {
+      return ownership.shardCount === 0 ? 0 : sending.progress.stalledForMs;
+    },
+    get deliveryLoad() {
+      return worseLoad(sending.load.load, handOver?.siblingLoad ?? NO_LOAD);
+    },
     get isLeader() {
       return ownership.owns(LEADER_SHARD);
     },
     countQueue: () => depthCounter.count([...lanes.all()], clock.now()),
     async start() {
       await history.checkTimeline();
+      if (config.shedLoopDelayMs + config.shedCommitMs > 0) sending.load.start();
       await lease.start();
-      await handOver?.start(() => ownership.keptShards);
+      await handOver?.start(() => ownership.keptShards, sending.load);
       if (ownsShards) sweeper.start();
     },
     async stop() {
       history.stop();
+      laneMover.stop();
       const owned = await ownership.beginStop();
-      announceShards();
+      handOver?.announceShards();
       await shardHandOver.handOver(owned, config.drainMs / 2);
       sweeper.stop();
       laneKeeper.stop();
       scheduler.stop();
       await Promise.all([refill.stop(), janitor.stop()]);
-      await waitUntilIdleWithin(parts.settler, clock, config.drainMs / 4);
+      await waitUntilIdleWithin(settler, clock, config.drainMs / 4);
       await handOver?.stop();
       await notifier.flush();
+      sending.load.stop();
       await lease.stop();
     },
   };
 }
 
 type SendingParts = ReturnType<typeof createSendingParts>;
+type OwningParts = ReturnType<typeof createOwningParts>;
+
+/** Creates the parts that decide which lanes this process has, and what comes into them. */
+function createOwningParts(
+  ports: EnginePorts,
+  stages: EngineStages,
+  config: EngineConfig,
+  sending: SendingParts,
+) {
+  const { queue, ownershipStore: store, endpoints, notifier, handOver, clock } = ports;
+  const { observer, onProblem } = stages;
+  const { ownership, laneKeeper, refill } = sending;
+  const intake = new LaneIntake({ clock, endpoints, ...sending });
+  const facts = new FactsListener({ clock, endpoints, ...sending, observer, onProblem });
+  // An API process owns no shards. It needs only the clock and the version of the endpoints.
+  const ownsShards = config.role !== 'api';
+  const lease: Service = ownsShards
+    ? ownership
+    : new FactsPoller({ store, clock, everyMs: config.heartbeatMs, listener: facts, onProblem });
+  const history = new StoreHistory({
+    store,
+    endpoints,
+    clock,
+    onChanged(change) {
+      observer.onStoreReplaced(change);
+      refill.forgetMarks();
+      if (ownsShards) ownership.onStoreReplaced();
+    },
+    onProblem,
+  });
+  return {
+    router: new CommitRouter({ intake, laneKeeper, endpoints, notifier, handOver, clock, onProblem }),
+    shardHandOver: new ShardHandOver({ queue, clock, ...sending, onProblem }),
+    laneMover: new LaneMover({ queue, clock, endpoints, store, ...sending, onProblem }),
+    sweeper: new Sweeper({ queue, clock, everyMs: config.sweepMs, ...sending, onProblem }),
+    facts,
+    lease,
+    history,
+    ownsShards,
+  };
+}
+
+/** Says which part hears of what: changes of ownership and of endpoints, messages, and steps of the clock. */
+function connectParts(ports: EnginePorts, stages: EngineStages, parts: SendingParts & OwningParts): void {
+  const { endpoints, notifier, handOver, clock } = ports;
+  const { ownership, laneKeeper, laneMover, shardHandOver, sweeper, router, facts, history } = parts;
+  const announceShards = (): void => handOver?.announceShards();
+  ownership.addListener({ onRewound: () => history.reportRewound() });
+  ownership.addListener(stages.observer);
+  ownership.addListener(facts);
+  ownership.addListener(laneKeeper);
+  ownership.addListener(laneMover);
+  ownership.addListener({
+    onShardsTaken: announceShards,
+    onShardsLost: announceShards,
+    onShardsSurplus: announceShards,
+  });
+  ownership.addListener(shardHandOver);
+  endpoints.onChange((changed) => {
+    laneKeeper.onEndpointsChanged(changed);
+    laneMover.onEndpointsChanged(changed);
+  });
+  clock.onStepped((stepMs) => laneKeeper.onClockStepped(stepMs));
+  handOver?.onReceived((deliveries, commit) => router.routeFromSibling(deliveries, commit));
+  handOver?.onUndelivered((deliveries, commit) => router.notifyUndelivered(deliveries, commit));
+  notifier.subscribe('endpoints', () => facts.refreshEndpoints());
+  notifier.onReconnected(() => void history.checkTimeline());
+  if (!parts.ownsShards) return;
+  notifier.subscribe('shards', () => ownership.renewNow());
+  notifier.subscribe('probes', () => laneKeeper.loadProbes());
+  notifier.subscribe('wake', (message) => laneKeeper.onWake(message));
+  notifier.onReconnected(() => sweeper.sweepNow());
+}
 
 /** Creates the parts from the lanes to the recorded result. */
 function createSendingParts(ports: EnginePorts, stages: EngineStages, config: EngineConfig) {
@@ -234,18 +282,10 @@ function createSendingParts(ports: EnginePorts, stages: EngineStages, config: En
     totalBytes: config.laneBudgetBytes,
   });
   const recentStarts = new RecentIds(clock, 2 * MAX_COMMIT_AGE_MS);
-  const ownership = new Ownership({
-    store: ports.ownershipStore,
-    workerName: config.workerName,
-    clock,
-    heartbeatMs: config.heartbeatMs,
-    leaseMs: config.proofMs,
-    deadAfterMs: config.deadAfterMs,
-    crashWindowMs: config.carefulWindowMs,
-    onProblem,
-  });
+  const ownership = createOwnership(ports, stages, config);
   const scheduler = new Scheduler({ clock, ownership, ...config });
-  const refill = new Refill({ queue, clock, budget, scheduler, onProblem });
+  const progress = new WorkProgress(clock);
+  const refill = new Refill({ queue: progress.watchReads(queue), clock, budget, scheduler, onProblem });
   const janitor = new Janitor({ queue, clock, endpoints, onProblem });
   const carefulShards = new CarefulShards({
     clock,
@@ -263,18 +303,11 @@ function createSendingParts(ports: EnginePorts, stages: EngineStages, config: En
     refill,
     janitor,
     carefulShards,
+    retryAfterCapMs: config.retryAfterCapMs,
     onProblem,
   });
-  const settler = new Settler({
-    sink: queue,
-    clock,
-    batchRows: config.settleBatchRows,
-    lingerMs: config.settleLingerMs,
-    worker: ownership,
-    tail: stages.tail,
-    onBatchWritten: stages.onBatchWritten,
-    onProblem,
-  });
+  const load = new LoadMeter({ clock });
+  const settler = createSettler(ports, stages, config, { progress, ownership, load });
   const payloads = new Payloads({ events: ports.eventLookup, onProblem });
   const batchRecorder = new BatchRecorder({ queue, clock, ownership, onProblem });
   const { converter } = stages;
@@ -288,7 +321,7 @@ function createSendingParts(ports: EnginePorts, stages: EngineStages, config: En
     ownership,
     payloads,
     converter,
-    startLog: new StartLog({ queue, ownership, onProblem }),
+    startLog: new StartLog({ queue, clock, ownership, onProblem }),
     send: stages.send,
     settler,
     scheduler,
@@ -302,7 +335,7 @@ function createSendingParts(ports: EnginePorts, stages: EngineStages, config: En
     debounce: new DebounceDecisions(queue, clock),
     onProblem,
   });
-  scheduler.connect({ attempts, refill });
+  scheduler.connect({ attempts, refill, results: settler });
   return {
     lanes,
     budget,
@@ -315,35 +348,50 @@ function createSendingParts(ports: EnginePorts, stages: EngineStages, config: En
     settler,
     attempts,
     batchRecorder,
+    progress,
+    load,
   };
 }
 
-/** Passes the `StoreFacts` to the parts that need them: clock, acceptance number, version of the endpoints. */
-class FactsListener {
-  readonly #clock: DatabaseClock;
-  readonly #parts: Pick<SendingParts, 'refill' | 'scheduler'>;
-  readonly #endpoints: EndpointDirectory;
-  readonly #stages: Pick<EngineStages, 'observer' | 'onProblem'>;
+function createSettler(
+  { queue, clock }: EnginePorts,
+  { tail, onBatchWritten, onProblem }: EngineStages,
+  config: EngineConfig,
+  parts: { readonly progress: WorkProgress; readonly ownership: Ownership; readonly load: LoadMeter },
+): Settler {
+  return new Settler({
+    sink: parts.progress.watchResults(queue),
+    clock,
+    batchRows: config.settleBatchRows,
+    lingerMs: config.settleLingerMs,
+    worker: parts.ownership,
+    tail,
+    onBatchWritten(items, waitedMs, tookMs) {
+      parts.load.use();
+      parts.load.recordCommit(tookMs);
+      onBatchWritten?.(items, waitedMs, tookMs);
+    },
+    onProblem,
+  });
+}
 
-  constructor({ clock, endpoints }: EnginePorts, stages: EngineStages, parts: SendingParts) {
-    this.#clock = clock;
-    this.#endpoints = endpoints;
-    this.#stages = stages;
-    this.#parts = parts;
-  }
-
-  onFacts({ now, lastSeq, endpointVersion }: StoreFacts, roundTripMs: number): void {
-    this.#clock.correct(now, roundTripMs);
-    this.#parts.refill.markSeq(lastSeq);
-    // The lease may have been invalid before: let lanes that are ready start again.
-    this.#parts.scheduler.pumpSoon();
-    if (endpointVersion === this.#endpoints.version) this.#stages.observer.onEndpointsConfirmed();
-    else this.refreshEndpoints();
-  }
-
-  refreshEndpoints(): void {
-    void this.#endpoints.refresh().catch((error) => this.#stages.onProblem('read endpoints', error));
-  }
+function createOwnership(
+  { ownershipStore: store, clock }: EnginePorts,
+  { onProblem }: EngineStages,
+  config: EngineConfig,
+): Ownership {
+  return new Ownership({
+    store,
+    workerName: config.workerName,
+    clock,
+    heartbeatMs: config.heartbeatMs,
+    leaseMs: config.proofMs,
+    deadAfterMs: config.deadAfterMs,
+    crashWindowMs: config.carefulWindowMs,
+    region: config.region,
+    fallbackAfterMs: config.regionFallbackAfterMs,
+    onProblem,
+  });
 }
 
 function waitUntilIdleWithin(settler: Settler, clock: DatabaseClock, ms: number): Promise<void> {

@@ -3,6 +3,8 @@ import type { EventCatalogue } from './catalogue/event-catalogue.ts';
 import type { Config } from './config/index.ts';
 import type { BatcherOptions } from './domain/batcher.ts';
 import type { Clock } from './domain/clock.ts';
+import type { ProcessLoad } from './domain/load-meter.ts';
+import { LocalBuckets } from './domain/local-buckets.ts';
 import {
   type AcceptObserverOptions,
   AcceptObservers,
@@ -10,8 +12,10 @@ import {
   Admission,
   BatchWriter,
   CommittedEvents,
+  FanOutLimit,
   FanOutWriter,
   KnownTenants,
+  LoadShedder,
   SchemaCheck,
   type SchemaFailureMetrics,
   SchemaFailures,
@@ -23,7 +27,7 @@ import type { AcceptLog, EventLookup } from './ports/accept-log.ts';
 import type { CatalogueStore } from './ports/catalogue-store.ts';
 import type { EndpointDirectory } from './ports/endpoint-directory.ts';
 import type { FanOutStore } from './ports/fan-out-store.ts';
-import type { TenantLimits } from './ports/rate-limits.ts';
+import type { RateBuckets, RateLimits, TenantLimits } from './ports/rate-limits.ts';
 import type { DeliveryRouter } from './ports/stages.ts';
 
 export interface IngestPorts {
@@ -32,6 +36,8 @@ export interface IngestPorts {
   readonly fanOuts: FanOutStore;
   readonly endpoints: EndpointDirectory;
   readonly tenantLimits: TenantLimits;
+  /** Default: each process counts for itself. */
+  readonly rateBuckets?: RateBuckets;
   /** Which payloads are checked against which schema. */
   readonly catalogue: EventCatalogue;
   readonly catalogueStore: Pick<CatalogueStore, 'recordFailures'>;
@@ -46,6 +52,8 @@ export interface IngestStages {
   readonly schemaMetrics?: SchemaFailureMetrics | undefined;
   /** Called after each batch of requests, with its size and times. */
   readonly onBatchWritten?: BatcherOptions<unknown>['onWritten'];
+  /** Returns the load of the processes of this node that deliver. */
+  readonly deliveryLoad?: (() => ProcessLoad) | undefined;
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
@@ -55,19 +63,26 @@ export type IngestConfig = Pick<
   | 'ingestBatchBytes'
   | 'acceptQueueEvents'
   | 'acceptQueueBytes'
+  | 'shedLoopDelayMs'
+  | 'shedCommitMs'
   | 'idempotencyTtlMs'
   | 'tenantIngestPerSecond'
   | 'tenantIngestBurst'
+  | 'tenantUnwrittenDeliveries'
 > & { readonly deliveriesPerCommit?: number };
 
 export interface Ingest {
   /** Accepts events from requests. */
   readonly acceptor: Acceptor;
-  /** Accepts events from the outbox and from a relay. */
+  /** Accepts events from the outbox, from a relay and from Kafka. */
   readonly committedEvents: CommittedEvents;
   /** Writes the deliveries of large fan-outs, also of events that other processes accepted. */
   readonly fanOutWriter: FanOutWriter;
+  /** Rejects a part of the requests while the node or the database is slow, once it is started. */
+  readonly shedder: LoadShedder;
   readonly subscriptionLookups: Subscriptions['lookups'];
+  /** How fast each tenant may publish. The limits apply to Kafka records too. */
+  readonly tenantRates: RateLimits;
   reloadTenantLimits(): Promise<void>;
   /** Call this when a tenant was changed or deleted. */
   onTenantsChanged(): Promise<void>;
@@ -76,26 +91,31 @@ export interface Ingest {
 /** While the store does not answer, a request waits this long for it. */
 const GIVE_UP_AFTER_MS = 10_000;
 
-const DELIVERIES_PER_COMMIT = 2_000;
+const DELIVERIES_PER_COMMIT = 1_000;
 
 export function createIngest(ports: IngestPorts, stages: IngestStages, config: IngestConfig): Ingest {
   const { acceptLog, eventLookup, fanOuts, endpoints, tenantLimits, clock, random } = ports;
   const { deliveriesPerCommit = DELIVERIES_PER_COMMIT } = config;
 
-  const subscriptions = new Subscriptions();
-  subscriptions.update(endpoints.all());
-  endpoints.onChange((changed) => subscriptions.update(changed));
-
+  const subscriptions = followSubscriptions(endpoints);
   const knownTenants = new KnownTenants(acceptLog);
   endpoints.onReplaced(() => knownTenants.clear());
   const tenantRates = new TenantRates({
     limits: tenantLimits,
+    buckets: ports.rateBuckets ?? new LocalBuckets(clock),
     clock,
     perSecond: config.tenantIngestPerSecond,
     burst: config.tenantIngestBurst,
   });
 
+  const shedder = new LoadShedder({
+    clock,
+    maxLoopDelayMs: config.shedLoopDelayMs,
+    maxCommitMs: config.shedCommitMs,
+    deliveryLoad: stages.deliveryLoad,
+  });
   const admission = new Admission({
+    shedder,
     clock,
     endpoints,
     subscriptions,
@@ -120,6 +140,13 @@ export function createIngest(ports: IngestPorts, stages: IngestStages, config: I
     subscriptions,
     knownTenants,
     router: stages.router,
+    fanOutLimit: new FanOutLimit({
+      fanOuts,
+      acceptLog,
+      deliveriesPerCommit,
+      sliceRows: sliceRowsOf(deliveriesPerCommit),
+      maxUnwritten: config.tenantUnwrittenDeliveries,
+    }),
     observers: new AcceptObservers(stages.observers ?? {}),
     clock,
     random,
@@ -129,13 +156,7 @@ export function createIngest(ports: IngestPorts, stages: IngestStages, config: I
     onSliced: () => fanOutWriter.runSoon(),
   });
 
-  const failures = new SchemaFailures({
-    store: ports.catalogueStore,
-    clock,
-    metrics: stages.schemaMetrics,
-    onProblem: stages.onProblem,
-  });
-  const schemas = { check: new SchemaCheck({ catalogue: ports.catalogue, failures }), failures };
+  const schemas = createSchemaCheck(ports, stages);
 
   return {
     acceptor: new Acceptor({
@@ -145,15 +166,37 @@ export function createIngest(ports: IngestPorts, stages: IngestStages, config: I
       clock,
       batchRows: config.ingestBatchRows,
       batchBytes: config.ingestBatchBytes,
-      onBatchWritten: stages.onBatchWritten,
+      onBatchWritten(items, waitedMs, tookMs) {
+        shedder.recordCommit(tookMs);
+        stages.onBatchWritten?.(items, waitedMs, tookMs);
+      },
     }),
     committedEvents: new CommittedEvents({ acceptLog, writer, clock, schemas }),
     fanOutWriter,
+    shedder,
     subscriptionLookups: subscriptions.lookups,
+    tenantRates,
     reloadTenantLimits: () => tenantRates.reload(),
     onTenantsChanged() {
       knownTenants.clear();
       return tenantRates.reload();
     },
   };
+}
+
+function followSubscriptions(endpoints: EndpointDirectory): Subscriptions {
+  const subscriptions = new Subscriptions();
+  subscriptions.update(endpoints.all());
+  endpoints.onChange((changed) => subscriptions.update(changed));
+  return subscriptions;
+}
+
+function createSchemaCheck({ catalogue, catalogueStore, clock }: IngestPorts, stages: IngestStages) {
+  const failures = new SchemaFailures({
+    store: catalogueStore,
+    clock,
+    metrics: stages.schemaMetrics,
+    onProblem: stages.onProblem,
+  });
+  return { check: new SchemaCheck({ catalogue, failures }), failures };
 }

@@ -1,7 +1,6 @@
 /** Composes the HTTP API from the configuration and the parts of the process. */
 import { createApi, createMetricsApi } from './api/create-api.ts';
 import type { ApiDependencies } from './api/dependencies.ts';
-import { Readiness } from './api/health/readiness.ts';
 import { Authenticator } from './api/http/authenticator.ts';
 import { type IsTrustedProxy, trustProxies } from './api/http/client-address.ts';
 import { KeyRates } from './api/http/key-rates.ts';
@@ -16,6 +15,7 @@ import { connectionLimit, readDescriptorLimit } from './connection-limit.ts';
 import type { ConvertStage } from './create-conversions.ts';
 import type { Engine } from './create-engine.ts';
 import type { Ingest } from './create-ingest.ts';
+import { recordLifetimeReader } from './create-kafka-source.ts';
 import { createChallenger, type Deliverer, type EgressPolicy } from './deliver/index.ts';
 import type { Clock } from './domain/clock.ts';
 import type { Confirmations } from './manage/confirmations.ts';
@@ -23,7 +23,8 @@ import { type ControlPlane, createControlPlane } from './manage/control-plane.ts
 import { reportStorage } from './manage/storage.ts';
 import type { Store } from './open-store.ts';
 import type { Notifier } from './ports/notifier.ts';
-import { readReadiness } from './postgres/queries/readiness.ts';
+import type { RateBuckets } from './ports/rate-limits.ts';
+import { listRegions } from './postgres/queries/regions.ts';
 import { listRelaySources } from './postgres/queries/relay-sources.ts';
 import type { LiveTail } from './telemetry/live-tail/index.ts';
 import type { Log } from './telemetry/log.ts';
@@ -38,6 +39,7 @@ export interface ServerOptions {
   readonly engine: Engine;
   readonly ingest: Ingest;
   readonly notifier: Notifier;
+  readonly rateBuckets: RateBuckets;
   readonly deliverer: Deliverer;
   readonly confirmations: Confirmations;
   readonly convertStage: ConvertStage;
@@ -50,7 +52,9 @@ export interface ServerOptions {
   /** Changes when the server listens on a port that the system chose. */
   readonly address: { readonly publicUrl: string };
   /** True once the process is stopping: it still answers, but is no longer ready. */
-  readonly isLeaving: () => boolean;
+  readonly isStopping: () => boolean;
+  /** Returns why the process is not ready. Null: it is ready. */
+  readonly findMissing: () => Promise<string | null>;
 }
 
 export interface Servers {
@@ -60,13 +64,13 @@ export interface Servers {
 }
 
 export async function createServers(options: ServerOptions): Promise<Servers> {
-  const { config, isLeaving } = options;
+  const { config, isStopping } = options;
   const dependencies = apiDependencies(options);
   const descriptors = readDescriptorLimit();
   const limits = {
     requestTimeoutMs: config.requestTimeoutMs,
     closeWithinMs: config.drainMs / 4,
-    isLeaving,
+    isStopping,
     maxConnections: descriptors === null ? null : connectionLimit(descriptors, config),
   };
   const hasOwnAddress = config.metricsAddr !== null;
@@ -129,26 +133,30 @@ function apiDependencies(options: ServerOptions): ApiDependencies {
     },
     readStorage: () =>
       reportStorage(pool, { clock, days: retentionOf(config), partitionDays: config.partitionDays }),
+    kafkaTopics: config.kafkaSourceTopics,
     statsCacheMs: config.statsCacheMs,
+    statsMinutesMs: config.statsMinutesMs,
+    portalOrigins: config.portalOrigins,
     inboxes: config.inbox ? new Inboxes(pool, clock) : null,
     get publicUrl() {
       return address.publicUrl;
     },
     metrics: metrics && {
-      rejected: (code) => metrics.accepts.rejected(code),
+      onRejected: (code) => metrics.accepts.onRejected(code),
       text: async () =>
         toText((await options.gatherMetrics?.()) ?? [...metrics.metrics.read(), ...processCounts(1, 1)]),
     },
     health: {
-      notReady: createReadinessCheck(options),
+      findMissing: options.findMissing,
       outboxLag: () => store.outbox.readLag(),
       relaySources: () => listRelaySources(pool),
+      regions: () => listRegions(pool, config.deadAfterMs),
     },
   };
 }
 
 function composeControlPlane(
-  { config, store, clock, engine, egress, deliverer, confirmations, address }: ServerOptions,
+  { config, store, clock, log, engine, egress, deliverer, confirmations, address }: ServerOptions,
   authenticator: Authenticator,
 ): ControlPlane {
   return createControlPlane({
@@ -171,7 +179,11 @@ function composeControlPlane(
       isRequired: config.requireChallenge,
       tokenHosts: config.tokenHosts,
     },
-    endpointLimits: { perTenant: config.maxEndpointsPerTenant, unique: config.uniqueEndpoints },
+    endpointLimits: {
+      perTenant: config.maxEndpointsPerTenant,
+      patternsPerTenant: config.maxPatternsPerTenant,
+      unique: config.uniqueEndpoints,
+    },
     notifiers: {
       confirmations,
       hasMail: config.smtpUrl !== null,
@@ -183,8 +195,10 @@ function composeControlPlane(
     discardUndoMs: config.discardUndoMs,
     retentionDays: config.retentionEventsDays,
     hasArchive: config.archiveUrl !== null,
+    readKafkaLifetime: recordLifetimeReader(config),
+    onKafkaProblem: (error) => log.warn({ err: error }, 'cannot read how long Kafka keeps records'),
     wake: (endpointId) => engine.router.wake(endpointId),
-    onKeyChanged: () => authenticator.forget(),
+    onKeyChanged: () => authenticator.clear(),
     // The change is committed. If this fails, the regular refresh reports it.
     onCatalogueChanged: () => store.catalogue.refresh().catch(() => {}),
     wakeProbe: () => engine.router.requestProbe(),
@@ -192,11 +206,11 @@ function composeControlPlane(
 }
 
 function createAuthenticator(
-  { config, store, clock, notifier }: ServerOptions,
+  { config, store, clock, notifier, rateBuckets }: ServerOptions,
   isTrustedProxy: IsTrustedProxy,
   sessions: Sessions | null,
 ): Authenticator {
-  const rates = new KeyRates(config.keyRequestsPerSecond, config.keyRequestsBurst, clock);
+  const rates = new KeyRates(config.keyRequestsPerSecond, config.keyRequestsBurst, rateBuckets);
   const pool = store.database.pool('lookup');
   const uncheckedKeys = new UncheckedKeys(pool, clock);
   const authenticator = new Authenticator(pool, clock, config.adminKey, {
@@ -206,11 +220,11 @@ function createAuthenticator(
     operatorTenant: config.operatorTenant,
     sessions,
   });
-  notifier.subscribe('keys', () => authenticator.forget());
-  notifier.onReconnected(() => authenticator.forget());
+  notifier.subscribe('keys', () => authenticator.clear());
+  notifier.onReconnected(() => authenticator.clear());
   store.endpoints.onReplaced(() => {
-    uncheckedKeys.forget();
-    authenticator.forget();
+    uncheckedKeys.clear();
+    authenticator.clear();
   });
   return authenticator;
 }
@@ -245,24 +259,5 @@ function createSignIn({ config, store, clock, address }: ServerOptions): SignInD
     },
     secretBox: store.secretBox,
     isSecure,
-  };
-}
-
-/** Returns a function that says why the process is not ready. Null: it is ready. */
-function createReadinessCheck(options: ServerOptions): () => Promise<string | null> {
-  const { config, store, clock, engine, isLeaving } = options;
-  const readiness = new Readiness({
-    clock,
-    read: () => readReadiness(store.database.pool('lookup'), config.deadAfterMs),
-    takeOverMs: config.deadAfterMs,
-    needsWorkers: config.readyNeedsWorkers,
-  });
-  return async () => {
-    if (isLeaving()) return 'This server is stopping.';
-    const missing = await readiness.missing();
-    if (missing !== null) return missing;
-    if (config.role !== 'api' && engine.ownership.msSinceRenewal > config.deadAfterMs)
-      return 'This worker could not renew the lease on its shards.';
-    return null;
   };
 }

@@ -54,13 +54,13 @@ export class EngineTelemetry implements EngineObserver {
     event: EventContent,
   ): void {
     const { metrics } = this.#options;
-    metrics?.attempts.answered(event.type, delivery, outcome, verdict);
+    metrics?.attempts.onAnswered(event.type, delivery, outcome, verdict);
     if (outcome.error?.class === 'internal') metrics?.countProblem();
     logAttempt(this.#options.log, lane.endpoint, delivery, outcome, verdict);
   }
 
   onSettling(verdict: Verdict): void {
-    this.#options.metrics?.attempts.settling(verdict);
+    this.#options.metrics?.attempts.onSettling(verdict);
   }
 
   onShortage(code: string): void {
@@ -81,6 +81,19 @@ export class EngineTelemetry implements EngineObserver {
     metrics?.onCircuitChanged(breaker.allowsTraffic);
     tail.circuitChanged(endpoint, circuit);
     log.info({ endpoint_id: publicId('ep', id), circuit }, 'circuit changed');
+  }
+
+  onLimitsChanged({ id, endpoint, adaptive }: Lane): void {
+    const { record } = adaptive;
+    this.#options.log.info(
+      {
+        endpoint_id: publicId('ep', id),
+        in_flight_limit: record?.inFlightLimit ?? endpoint.maxInFlight,
+        effective_timeout_ms: record?.timeoutMs ?? endpoint.timeoutMs,
+        reason: record?.reason ?? null,
+      },
+      'adaptive limits changed',
+    );
   }
 
   onEndpointGone(endpoint: Endpoint, startedAt: number): void {

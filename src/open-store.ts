@@ -3,13 +3,14 @@ import { EventCatalogue } from './catalogue/event-catalogue.ts';
 import type { ConfigWithKeys } from './config/index.ts';
 import { publicId } from './domain/ids.ts';
 import { ApiKeyFormat } from './manage/api-keys.ts';
-import type { AcceptLog, EventLookup } from './ports/accept-log.ts';
+import type { AcceptLog, EventLookup, IdTimes } from './ports/accept-log.ts';
 import type { ArchiveRequests } from './ports/archive-store.ts';
 import type { CatalogueStore } from './ports/catalogue-store.ts';
 import type { ConversionStore } from './ports/conversion-store.ts';
 import type { DeliveryQueue } from './ports/delivery-queue.ts';
 import type { EndpointDirectory } from './ports/endpoint-directory.ts';
 import type { FanOutStore } from './ports/fan-out-store.ts';
+import type { KafkaStore } from './ports/kafka-store.ts';
 import type { OperationalStore } from './ports/operational-store.ts';
 import type { OutboxStore } from './ports/outbox-store.ts';
 import type { OwnershipStore } from './ports/ownership-store.ts';
@@ -27,6 +28,7 @@ import type { Database } from './postgres/database.ts';
 import { createPostgresDeliveryQueue } from './postgres/delivery-queue.ts';
 import { createEndpointCache } from './postgres/endpoint-cache.ts';
 import { createPostgresFanOutStore } from './postgres/fan-out-store.ts';
+import { createPostgresKafkaStore } from './postgres/kafka-store.ts';
 import { migrate } from './postgres/migrate.ts';
 import { createPostgresOperationalStore } from './postgres/operational-store.ts';
 import { createPostgresOutboxStore } from './postgres/outbox-store.ts';
@@ -55,6 +57,7 @@ export interface Store {
   readonly catalogueStore: CatalogueStore;
   readonly catalogue: EventCatalogue;
   readonly outbox: OutboxStore;
+  readonly kafka: KafkaStore;
   readonly tasks: TaskStore;
   readonly statistics: StatisticsStore;
   readonly operational: OperationalStore;
@@ -80,8 +83,8 @@ export async function openStore(
   { config, log, onProblem }: OpenStoreOptions,
 ): Promise<Store> {
   const upkeepPool = database.pool('upkeep');
-  const makePartitions = async (oldestMs?: number): Promise<void> => {
-    const created = await ensurePartitions(upkeepPool, { days: config.partitionDays, oldestMs });
+  const makePartitions = async (idTimes?: IdTimes): Promise<void> => {
+    const created = await ensurePartitions(upkeepPool, { days: config.partitionDays, ...idTimes });
     if (created.length > 0) log.info({ partitions: created.length }, 'created partitions');
   };
   const applied = await migrate(upkeepPool);
@@ -108,6 +111,7 @@ export async function openStore(
     catalogueStore,
     catalogue,
     outbox: createPostgresOutboxStore(database),
+    kafka: createPostgresKafkaStore(database),
     tasks: createPostgresTaskStore(database, {
       operatorTenant: config.operatorTenant,
       settleMs: config.expungeSettleMs,

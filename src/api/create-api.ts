@@ -9,6 +9,7 @@ import { batchRoutes } from './deliveries/batch-routes.ts';
 import { deliveryRoutes } from './deliveries/routes.ts';
 import { sentRequestRoutes } from './deliveries/sent-request-routes.ts';
 import type { ApiDependencies } from './dependencies.ts';
+import { estimateRoutes } from './endpoints/estimate-routes.ts';
 import { previewRoutes } from './endpoints/preview-routes.ts';
 import { probeRoutes } from './endpoints/probe-routes.ts';
 import { endpointRoutes } from './endpoints/routes.ts';
@@ -35,9 +36,11 @@ import { metricsRoutes } from './metrics/routes.ts';
 import { confirmRoutes } from './notifiers/confirm-routes.ts';
 import { notifierRoutes } from './notifiers/routes.ts';
 import { openApiRoutes } from './openapi/routes.ts';
+import { portalSessionRoutes } from './portal/routes.ts';
 import { replayRoutes } from './replay/routes.ts';
 import { rootRoutes } from './root/routes.ts';
 import { signInRoutes } from './sign-in/routes.ts';
+import { sourceRoutes } from './sources/routes.ts';
 import { statsRoutes } from './stats/routes.ts';
 import { storageRoutes } from './storage/routes.ts';
 import { streamRoutes } from './stream/routes.ts';
@@ -65,7 +68,7 @@ export async function createApi(
   await server.register(v1Routes(dependencies), { prefix: '/v1' });
   await server.register(openApiRoutes(dependencies, routes));
   await server.register(rootRoutes(dependencies));
-  await server.register(consoleRoutes());
+  await server.register(consoleRoutes(dependencies.portalOrigins));
   await server.register(signInRoutes(signInContext(dependencies)));
   await server.register(guideRoutes());
   await server.register(confirmRoutes(dependencies.manage.notifiers));
@@ -85,9 +88,9 @@ export async function createMetricsApi(
 
 function signInContext(dependencies: ApiDependencies): Parameters<typeof signInRoutes>[0] {
   const { log, clock, access } = dependencies;
-  // Read per request: with port 0 the URL is only known once the server listens.
   if (access.signIn == null) return null;
   const { isTrustedProxy } = access;
+  // `publicUrl` is read per request: with port 0 it is only known once the server listens.
   return { ...access.signIn, log, clock, isTrustedProxy, publicUrl: () => dependencies.publicUrl };
 }
 
@@ -100,11 +103,12 @@ function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
     await v1.register(endpointRoutes(manage.endpoints, { pool, clock, endpoints }));
     await v1.register(endpointSecretRoutes(manage.endpointSecrets));
     await v1.register(filterRoutes(limits, pool));
-    await v1.register(endpointStatsRoutes({ pool, clock }));
+    await v1.register(estimateRoutes({ pool, clock }));
+    await v1.register(endpointStatsRoutes(dependencies));
     await v1.register(statsRoutes(dependencies));
     await v1.register(streamRoutes(dependencies.liveTail, clock, access));
     await v1.register(probeRoutes(manage.probes, { endpoints }));
-    await v1.register(previewRoutes(dependencies.conversions, pool));
+    await v1.register(previewRoutes(dependencies.conversions, pool, dependencies.catalogue));
     await v1.register(testEventRoutes(manage.testEvents, { endpoints, limits }));
     await v1.register(publishRoutes(publishing, metrics));
     await v1.register(eventRoutes({ pool, clock, endpoints }));
@@ -118,15 +122,17 @@ function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
     await v1.register(taskRoutes(manage.tasks, pool));
     await v1.register(notifierRoutes(manage.notifiers, { pool, endpoints }));
     await v1.register(keyRoutes(manage.keys, pool, { hasInbox: inboxes !== null }));
+    await v1.register(portalSessionRoutes(manage.portalSessions, dependencies));
     await v1.register(tenantRoutes(manage, pool));
     await v1.register(eventTypeRoutes(manage.eventTypes, pool));
-    await v1.register(eventTypeVersionRoutes(manage.eventTypeVersions, pool));
+    await v1.register(eventTypeVersionRoutes(manage.eventTypeVersions, { pool, clock }));
     await v1.register(pinRoutes(pool, endpoints, dependencies.catalogue));
     await v1.register(schemaCheckRoutes(pool, limits, dependencies.conversions, dependencies.catalogue));
     await v1.register(catalogueDocumentRoutes(pool));
     await v1.register(auditRoutes(pool));
     await v1.register(storageRoutes(dependencies.readStorage, () => clock.now()));
     await v1.register(archiveRoutes(manage.archive));
+    await v1.register(sourceRoutes(manage.kafkaRecords, dependencies));
     if (inboxes !== null) await v1.register(inboxRoutes(dependencies, inboxes));
   };
 }

@@ -8,6 +8,7 @@ import type { StorageReport } from '../manage/storage.ts';
 import type { OutboxLag } from '../outbox/index.ts';
 import type { Pool } from '../postgres/database.ts';
 import type { EndpointCache } from '../postgres/endpoint-cache.ts';
+import type { RegionStatus } from '../postgres/queries/regions.ts';
 import type { RelaySource } from '../postgres/queries/relay-sources.ts';
 import type { LiveTail } from '../telemetry/live-tail/index.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -40,15 +41,21 @@ export interface ApiDependencies {
   readonly idempotency: IdempotencyOptions;
   readonly liveTail: LiveTailDependencies;
   readonly readStorage: () => Promise<StorageReport>;
+  /** The Kafka topics that are read. */
+  readonly kafkaTopics: readonly string[];
   /** How long statistics are cached. */
   readonly statsCacheMs: number;
+  /** How long statistics by the minute are kept. */
+  readonly statsMinutesMs: number;
+  /** Origins of the pages that may show the console in a frame. */
+  readonly portalOrigins: readonly string[];
   /** Null: there is no built-in receiver. */
   readonly inboxes: Inboxes | null;
   readonly health: HealthDependencies;
 }
 
 export interface ApiMetrics {
-  rejected(code: ProblemCode): void;
+  onRejected(code: ProblemCode): void;
   /** The metrics of all processes of this node. */
   text(): Promise<string>;
 }
@@ -90,7 +97,8 @@ export interface StreamLimits {
 
 export interface HealthDependencies {
   /** Resolves with what is missing, or null if the server is ready. */
-  readonly notReady: () => Promise<string | null>;
+  readonly findMissing: () => Promise<string | null>;
   readonly outboxLag: () => Promise<OutboxLag>;
   readonly relaySources: () => Promise<RelaySource[]>;
+  readonly regions: () => Promise<RegionStatus[]>;
 }

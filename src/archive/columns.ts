@@ -67,7 +67,8 @@ const timeColumn = <Row>(name: string, microsOf: (row: Row) => bigint): Column<R
 
 function uuidOf(prefix: IdPrefix, values: ColumnValues, name: string): Uuid {
   const id = parsePublicId(prefix, String(values[name]));
-  if (id === null) throw new Error(`the column ${name} contains "${String(values[name])}", which is no id`);
+  if (id === null)
+    throw new Error(`the column ${name} contains "${String(values[name])}", which is not an id`);
   return id;
 }
 const textOf = (values: ColumnValues, name: string): string => values[name] as string;

@@ -1,8 +1,9 @@
 /**
- * Exports one partition: day by day, part by part, in the order of the keys. Reads without a snapshot, so that a long export does
- * not keep VACUUM from the queue. At the end it compares the number of rows in the archive with that in the database, and writes
- * the days again that differ: rows of an expired partition rarely change, but a late result or an expunge can change them. Days
- * with a file that is missing or has another size are written again too: an earlier process wrote it, and it may be lost since.
+ * Exports one partition: day by day, part by part, in the order of the keys. It reads without a snapshot, so that a long
+ * export does not keep VACUUM from the queue, and rests between statements (pace.ts). At the end it compares the number of
+ * rows of each day in the archive with that in the database, and writes days again that differ: a late result or an expunge
+ * can change rows of an expired partition. It also writes days again whose file is missing or has another size: an earlier
+ * process wrote the file, and it may be lost since.
  */
 import {
   ArchiveError,
@@ -21,6 +22,7 @@ import type { ArchiveStore, RecordedPart, RowRange } from '../ports/archive-stor
 import type { Partition } from '../ports/retention-store.ts';
 import { isStoreOutage } from '../ports/store-error.ts';
 import { formatOf } from './columns.ts';
+import { ArchiveStoppedError } from './pace.ts';
 import type { PartWriter, WrittenFile } from './part-writer.ts';
 import type { ArchiveTarget } from './targets/target.ts';
 import { type PartStep, writePart } from './write-part.ts';
@@ -30,6 +32,10 @@ export type ExportStep = PartStep | 'manifest' | 'count' | 'mark';
 export interface ExportOptions {
   readonly store: ArchiveStore;
   readonly target: ArchiveTarget;
+  /** Called between statements, without a transaction. Throws `ArchiveStoppedError` to stop the export. */
+  readonly rest: () => Promise<void>;
+  /** Called after each file. An export that rests may take hours. */
+  readonly betweenParts?: (() => Promise<void>) | undefined;
   /** Called before each step. Tests kill the process here. */
   readonly onStep?: ((step: ExportStep) => void) | undefined;
   readonly onProgress?: ((exported: { readonly rows: number; readonly bytes: number }) => void) | undefined;
@@ -39,8 +45,9 @@ const ROWS_PER_READ = 5_000;
 const BYTES_PER_READ = 8 * 1024 * 1024;
 /** How often days that changed during the export are written again. */
 const MAX_ROUNDS = 3;
+const REPORT_EVERY_MS = 1_000;
 
-/** Resolves when every row of the partition is in the archive, verified. Throws `ArchiveError` if that cannot be. */
+/** Resolves when every row of the partition is in the archive, verified. Throws `ArchiveError` if that is not possible. */
 export async function exportPartition(partition: Partition, options: ExportOptions): Promise<number> {
   return new PartitionExport(partition, options).run();
 }
@@ -55,6 +62,7 @@ class PartitionExport {
   #written = new Set<string>();
   #total = 0;
   #done = 0;
+  #reportedAt = Number.NEGATIVE_INFINITY;
 
   constructor(partition: Partition, options: ExportOptions) {
     this.#partition = partition;
@@ -64,18 +72,20 @@ class PartitionExport {
   }
 
   async run(): Promise<number> {
-    const { store } = this.#options;
-    const { table } = this.#partition;
-    this.#total = await store.countRows(table, this.#from, this.#to);
+    const { store, rest } = this.#options;
+    this.#total = await store.estimateRows(this.#partition, rest);
     this.#task = await store.openTask(this.#partition, this.#total);
     try {
       const rows = await this.#exportAll();
       this.#step('mark');
       await store.markVerified(this.#partition.name, rows);
+      await store.reportProgress(this.#task, { done: rows, total: rows });
       await store.closeTask(this.#task, null);
       return rows;
     } catch (error) {
-      if (!isStoreOutage(error)) await store.closeTask(this.#task, (error as Error).message);
+      // The next run continues a task that was not closed.
+      if (!isStoreOutage(error) && !(error instanceof ArchiveStoppedError))
+        await store.closeTask(this.#task, (error as Error).message);
       throw error;
     }
   }
@@ -144,7 +154,7 @@ class PartitionExport {
       // Parts end with the last row of a key.
       if (last !== null) from = afterKey(last);
       if ((await store.findFirstKey(table, from, to)) === null) break;
-      const startedAt = await store.readTime();
+      const lastTombstone = await store.readLastTombstone();
       const range = { from, to, after: null };
       const written = await writePart(
         target,
@@ -154,12 +164,13 @@ class PartitionExport {
           part,
           fill: (writer) => this.#fill(writer, range, done).then(() => store.confirmExclusion()),
         },
-        (step) => this.#step(step),
+        { rest: this.#options.rest, onStep: (step) => this.#step(step) },
       );
-      await store.recordPart({ ...this.#recordOf(day, part, written) }, startedAt);
+      await store.recordPart({ ...this.#recordOf(day, part, written) }, lastTombstone);
       last = written.maxId;
       done += written.rows;
       this.#options.onProgress?.({ rows: written.rows, bytes: written.bytes });
+      await this.#options.betweenParts?.();
     }
     await this.#writeManifest(day);
   }
@@ -197,8 +208,17 @@ class PartitionExport {
       const end = rows.at(-1);
       if (end === undefined) return;
       after = { key: keyOf(end), id: (end as { readonly id: Uuid }).id };
-      await store.reportProgress(this.#task!, { done: doneBefore + writer.rows, total: this.#total });
+      await this.#report(doneBefore + writer.rows);
+      await this.#options.rest();
     }
+  }
+
+  /** Not after every read: each report is a commit. */
+  async #report(done: number): Promise<void> {
+    const now = performance.now();
+    if (now - this.#reportedAt < REPORT_EVERY_MS) return;
+    this.#reportedAt = now;
+    await this.#options.store.reportProgress(this.#task!, { done, total: this.#total });
   }
 
   #recordOf(day: string, part: number, written: WrittenFile): RecordedPart {
@@ -214,18 +234,17 @@ class PartitionExport {
 
   /** Days whose rows in the database are not those in the archive. */
   async #findChangedDays(): Promise<string[]> {
-    const { store } = this.#options;
+    const { store, rest } = this.#options;
     const { table, name, fromMs, toMs } = this.#partition;
     const archived = new Map<string, number>();
     for (const { day, rows } of await store.listParts({ partition: name }))
       archived.set(day, (archived.get(day) ?? 0) + rows);
-    const total = await store.countRows(table, this.#from, this.#to);
-    if (total === [...archived.values()].reduce((sum, rows) => sum + rows, 0)) return [];
     const changed: string[] = [];
     for (let ms = fromMs; ms < toMs; ms = endOfDay(dayOf(ms))) {
       const day = dayOf(ms);
       const to = firstIdAt(Math.min(endOfDay(day), toMs));
-      if ((await store.countRows(table, firstIdAt(ms), to)) !== (archived.get(day) ?? 0)) changed.push(day);
+      const rows = await store.countRows(table, firstIdAt(ms), to, rest);
+      if (rows !== (archived.get(day) ?? 0)) changed.push(day);
     }
     return changed;
   }
@@ -264,7 +283,7 @@ export async function writeManifest(
   await target.putText(name, text);
   if ((await target.readText(name)) !== text)
     throw new ArchiveError(`${name} differs from what was written.`);
-  // Of a process that was killed, or of an export that was repeated: queries over the folder would count their rows twice.
+  // Files of a process that was killed, or of an export that was repeated: queries over the folder would count their rows twice.
   const folder = `${folderOf(kind, day)}/`;
   const known = new Set(parts.map((part) => partNameOf(part)));
   for (const found of await target.list(folder))

@@ -9,7 +9,7 @@ import {
 } from '../domain/archive.ts';
 import { partitionedTables } from '../domain/retention.ts';
 import type { ColumnValue, ColumnValues } from './columns.ts';
-import { examineFile, readValues } from './part-reader.ts';
+import { examineFile, selectRows } from './part-reader.ts';
 import type { ArchiveTarget } from './targets/target.ts';
 
 const MANIFEST = /^(\w+)\/day=([\d-]+)\/manifest\.json$/;
@@ -78,34 +78,32 @@ export interface RowFilter {
   readonly columns: Readonly<Record<string, string>>;
 }
 
-/** The rows that match, as JSON objects. Bytes are shown as text if they are UTF-8, otherwise in base64. */
-export async function* searchDay(
+/**
+ * Calls `onRow` with each row that matches, as a JSON object. Bytes are shown as text if they are UTF-8, otherwise in base64. It holds one
+ * row group in memory, however many rows match.
+ */
+export async function searchDay(
   target: ArchiveTarget,
   { kind, day, files }: Manifest,
   { columns }: RowFilter,
-): AsyncGenerator<Record<string, unknown>> {
+  onRow: (row: Record<string, unknown>) => void,
+): Promise<void> {
   for (const { name, min_id, max_id } of files) {
     const id = kind === 'events' ? columns.id : undefined;
     // Public ids have the order of their times.
     if (id !== undefined && min_id !== null && max_id !== null && (id < min_id || id > max_id)) continue;
-    const rows = await target.withFile(`${folderOf(kind, day)}/${name}`, (path) => matching(path, columns));
-    yield* rows.map(show);
+    await target.withFile(`${folderOf(kind, day)}/${name}`, (path) =>
+      selectRows(path, columns, (values) => onRow(show(values))),
+    );
   }
-}
-
-async function matching(path: string, columns: RowFilter['columns']): Promise<ColumnValues[]> {
-  const found: ColumnValues[] = [];
-  const wanted = Object.entries(columns);
-  for await (const group of readValues(path))
-    for (const values of group)
-      if (wanted.every(([name, value]) => String(values[name]) === value)) found.push(values);
-  return found;
 }
 
 const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 function show(values: ColumnValues): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, showValue(value)]));
+  const shown: Record<string, unknown> = {};
+  for (const name of Object.keys(values)) shown[name] = showValue(values[name]);
+  return shown;
 }
 
 function showValue(value: ColumnValue | undefined): unknown {

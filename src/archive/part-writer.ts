@@ -1,6 +1,6 @@
 /** Writes one Parquet file. It holds one row group in memory, whatever the size of the file. */
 import { createHash, type Hash } from 'node:crypto';
-import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
+import { closeSync, fdatasyncSync, fsyncSync, openSync, writeSync } from 'node:fs';
 import { constants, zstdCompressSync } from 'node:zlib';
 import type { SchemaElement } from 'hyparquet';
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
@@ -22,12 +22,14 @@ export interface WrittenFile {
 }
 
 /** A row group is decoded as a whole by readers. */
-const GROUP_ROWS = 20_000;
-const GROUP_BYTES = 8 * 1024 * 1024;
+const GROUP_ROWS = 10_000;
+const GROUP_BYTES = 4 * 1024 * 1024;
 const PART_ROWS = 1_000_000;
 const PART_BYTES = 512 * 1024 * 1024;
 const MAX_TENANTS = 1_000;
 const FLUSH_BYTES = 1024 * 1024;
+/** A whole file at once would delay commits of a database on the same disk. */
+const SYNC_BYTES = 8 * 1024 * 1024;
 const ZSTD_LEVEL = 3;
 
 const TYPES: Readonly<Record<ColumnType, Omit<SchemaElement, 'name'>>> = {
@@ -149,6 +151,7 @@ function schemaOf(columns: readonly Column<unknown>[]): SchemaElement[] {
 /** Appends to a file, and hashes what it appends. */
 class HashingFile extends ByteWriter {
   readonly #descriptor: number;
+  #unsyncedBytes = 0;
   readonly #hash: Hash = createHash('sha256');
 
   constructor(path: string) {
@@ -167,6 +170,10 @@ class HashingFile extends ByteWriter {
     for (let written = 0; written < bytes.length; )
       written += writeSync(this.#descriptor, bytes, written, bytes.length - written);
     this.index = 0;
+    this.#unsyncedBytes += bytes.length;
+    if (this.#unsyncedBytes < SYNC_BYTES) return;
+    fdatasyncSync(this.#descriptor);
+    this.#unsyncedBytes = 0;
   }
 
   override finish(): void {

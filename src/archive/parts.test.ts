@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import type { ArchiveKind } from '../domain/archive.ts';
-import { deliveryIdOf, newEventId, newId } from '../domain/ids.ts';
+import { deliveryIdOf, newEventId, newId, publicId } from '../domain/ids.ts';
 import type { AttemptRow, DeliveryRow, EventRow, RowsByKind } from '../ports/archive-rows.ts';
 import { withoutExpunged } from '../ports/expunged-rows.ts';
 import { examineFile, readRows } from './part-reader.ts';
@@ -122,7 +122,7 @@ test('LIF-2: deliveries and attempts come back with microseconds', async () => {
 
 test('LIF-3: what was expunged is removed from a row, and nothing else', () => {
   const now = Date.now();
-  const none = { events: new Map(), tenants: new Map() };
+  const none = { events: new Map(), tenants: new Map(), batches: new Set<string>() };
   const row = event({ options: '{"headers":{"a":"b"},"channels":["c"]}' });
   expect(withoutExpunged('events', row, none)).toBe(row);
   const expunged = withoutExpunged('events', row, { ...none, events: new Map([[row.id, now]]) })!;
@@ -152,4 +152,18 @@ test('LIF-3: what was expunged is removed from a row, and nothing else', () => {
       events: new Map([[`${sent.delivery_id.slice(0, 31)}00000`, now]]),
     }),
   ).toMatchObject({ status_code: 200, response_body: null, response_headers: null });
+  // The answer to a batch is stored with each event of it.
+  const batch = publicId('bat', newId(now));
+  const [ofBatch, ofOther] = [batch, publicId('bat', newId(now))].map((id) =>
+    attempt({ request_headers: JSON.stringify({ 'user-agent': 'x', 'webhook-id': id }) }),
+  );
+  const expungedBatch = { ...none, batches: new Set([batch]) };
+  expect(withoutExpunged('attempts', ofBatch!, expungedBatch)).toEqual({
+    ...ofBatch,
+    response_body: null,
+    response_headers: null,
+    response_truncated: false,
+    error_message: null,
+  });
+  expect(withoutExpunged('attempts', ofOther!, expungedBatch)).toBe(ofOther);
 });

@@ -1,7 +1,8 @@
 /** Rewrites files that contain something that was expunged since they were written. */
 import { ArchiveError, type ArchiveKind, partNameOf } from '../domain/archive.ts';
+import { idPrefixes, parsePublicId, type Uuid } from '../domain/ids.ts';
 import type { ArchiveStore, StalePart, Tombstones } from '../ports/archive-store.ts';
-import { withoutExpunged } from '../ports/expunged-rows.ts';
+import { findExpungedBatch, withoutExpunged } from '../ports/expunged-rows.ts';
 import { isStoreOutage } from '../ports/store-error.ts';
 import { writeManifest } from './export-partition.ts';
 import { examineFile, type FileContent, readRows } from './part-reader.ts';
@@ -36,9 +37,9 @@ async function rewriteKind<K extends ArchiveKind>(
   part: StalePart,
   { store, target, onRewritten }: RewriteOptions,
 ): Promise<void> {
-  const tombstones = await store.readTombstones(part);
   const name = partNameOf(part);
   const written = await target.withFile(name, async (file) => {
+    const tombstones = await findTombstones(kind, file, part, store);
     // Most files contain none of it. They stay as they are.
     if (!(await contains(kind, file, tombstones))) return null;
     return writePart(target, {
@@ -63,6 +64,30 @@ async function rewriteKind<K extends ArchiveKind>(
   // Last: if the process is killed before, the next one writes record and manifest again.
   await store.clearStale(part);
   if (written !== null) onRewritten?.(part);
+}
+
+/**
+ * Answers to batches with an expunged event are expunged too. If the event is only in the archive, only the archive knows which
+ * batches these are.
+ */
+async function findTombstones(
+  kind: ArchiveKind,
+  file: string,
+  part: StalePart,
+  store: ArchiveStore,
+): Promise<Tombstones> {
+  const tombstones = await store.readTombstones(part);
+  if (kind !== 'attempts' || tombstones.events.size === 0) return tombstones;
+  const batches = new Set<Uuid>();
+  for await (const rows of readRows(kind, file))
+    for (const row of rows) {
+      const batch = findExpungedBatch(row, tombstones);
+      const id = batch === null ? null : parsePublicId(idPrefixes.batch, batch);
+      if (id !== null) batches.add(id);
+    }
+  if (batches.size === 0) return tombstones;
+  await store.addBatchTombstones([...batches].sort());
+  return store.readTombstones(part);
 }
 
 /** A process that was killed may have rewritten the file without recording it. Rows may be gone, but not added. */

@@ -2,12 +2,14 @@
  * One run of the archive process: restores that somebody waits for, then files that must be rewritten, then partitions that
  * retention wants to drop. It runs outside of the servers, so that reading, compressing and hashing do not delay events.
  */
-import { ArchiveError } from '../domain/archive.ts';
+import { ArchiveError, ArchiveFullError } from '../domain/archive.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { ArchiveStore, StalePart } from '../ports/archive-store.ts';
 import type { Partition } from '../ports/retention-store.ts';
 import { isStoreOutage } from '../ports/store-error.ts';
+import { copyTombstones } from './copy-tombstones.ts';
 import { type ExportStep, exportPartition } from './export-partition.ts';
+import { ArchiveStoppedError, type Pace } from './pace.ts';
 import { runRestore } from './restore.ts';
 import { rewritePart } from './rewrite-parts.ts';
 import { openTarget } from './targets/open-target.ts';
@@ -22,6 +24,8 @@ export interface ArchiveRunOptions {
   /** Takes over restores whose process was silent for this long. */
   readonly silentMs: number;
   readonly restoreKeepMs: number;
+  /** Slows exports down and stops the run. Restores and rewrites do not rest: a person waits for them, or a deadline. */
+  readonly pace: Pace;
   /** Called before each step of an export. Tests kill the process here. */
   readonly onStep?: ((step: ExportStep) => void) | undefined;
   readonly onExported: (exported: {
@@ -38,17 +42,18 @@ export const OWNER_FILE = 'archive.json';
 
 /**
  * Returns false if another process works on the archive. Throws the first error if something of the archive cannot be written or
- * read; the store remembers why.
+ * read; the store records the reason.
  */
-export async function runArchive(options: ArchiveRunOptions, isStopped: () => boolean): Promise<boolean> {
-  const { store } = options;
+export async function runArchive(options: ArchiveRunOptions): Promise<boolean> {
+  const { store, pace } = options;
   return store.runExclusively(async () => {
     let failure: Failure | null = null;
-    /** What cannot be done does not keep the rest from being done. Without the store nothing can be done. */
+    /** A failure does not stop the rest of the work, unless the store is out of reach: all of it needs the store. */
     const attempt = async (partition: string | null, work: () => Promise<void>): Promise<void> => {
       try {
-        if (!isStopped()) await work();
+        if (!pace.isStopped) await work();
       } catch (error) {
+        if (error instanceof ArchiveStoppedError) return;
         if (isStoreOutage(error)) throw error;
         failure ??= { partition, error: error as Error };
       }
@@ -56,19 +61,24 @@ export async function runArchive(options: ArchiveRunOptions, isStopped: () => bo
     await attempt(null, async () => {
       const target = openTarget(options.url, { pathStyle: options.pathStyle ?? null });
       await claimArchive(store, target);
-      const restore = () => attempt(null, () => runRestores(options, target, isStopped));
+      // First: a restored database must not archive what was expunged since its backup.
+      await attempt(null, () => copyTombstones(store, target));
+      const restore = () => attempt(null, () => runRestores(options, target));
       await restore();
       for (const part of await store.listStaleParts())
         await attempt(part.partition, () =>
           rewritePart(part, { store, target, onRewritten: options.onRewritten }),
         );
       for (const partition of await store.listRequested()) {
-        await attempt(partition.name, () => exportOne(partition, options, target));
-        // Somebody may wait for a restore since.
+        // The others would not fit either: the next run continues.
+        if (failure?.error instanceof ArchiveFullError) break;
+        // Somebody may request a restore meanwhile.
+        await attempt(partition.name, () => exportOne(partition, options, target, restore));
         await restore();
       }
     });
-    await reportFailure(store, failure);
+    // A run that was stopped does not know whether the rest would have succeeded.
+    if (failure !== null || !pace.isStopped) await reportFailure(store, failure);
   });
 }
 
@@ -86,12 +96,15 @@ async function exportOne(
   partition: Partition,
   options: ArchiveRunOptions,
   target: ArchiveTarget,
+  betweenParts: () => Promise<void>,
 ): Promise<void> {
   const { store } = options;
   const { name } = partition;
   const rows = await exportPartition(partition, {
     store,
     target,
+    rest: () => options.pace.rest(),
+    betweenParts,
     onStep: options.onStep,
     onProgress: (exported) => options.onExported({ partition: name, ...exported }),
   });
@@ -99,11 +112,10 @@ async function exportOne(
 }
 
 async function runRestores(
-  { store, runner, silentMs, restoreKeepMs }: ArchiveRunOptions,
+  { store, runner, silentMs, restoreKeepMs, pace }: ArchiveRunOptions,
   target: ArchiveTarget,
-  isStopped: () => boolean,
 ): Promise<void> {
-  while (!isStopped()) {
+  while (!pace.isStopped) {
     const task = await store.claimRestore(runner, silentMs);
     if (task === null) return;
     await runRestore(task, { store, target, keepMs: restoreKeepMs });

@@ -1,6 +1,12 @@
 /** Writes a file to the archive, reads it back and compares it. */
 import { unlink } from 'node:fs/promises';
-import { ArchiveError, type ArchiveKind, partNameOf } from '../domain/archive.ts';
+import {
+  ArchiveError,
+  ArchiveFullError,
+  type ArchiveKind,
+  isDiskFull,
+  partNameOf,
+} from '../domain/archive.ts';
 import { compareFile } from './part-reader.ts';
 import { PartWriter, type WrittenFile } from './part-writer.ts';
 import type { ArchiveTarget } from './targets/target.ts';
@@ -16,10 +22,16 @@ export interface PartToWrite<K extends ArchiveKind> {
   readonly fill: (writer: PartWriter<K>) => Promise<void>;
 }
 
+export interface WriteOptions {
+  readonly onStep?: (step: PartStep) => void;
+  /** Called between the row groups that are read back. */
+  readonly rest?: () => Promise<void>;
+}
+
 export async function writePart<K extends ArchiveKind>(
   target: ArchiveTarget,
   { kind, day, part, fill }: PartToWrite<K>,
-  onStep: (step: PartStep) => void = () => {},
+  { onStep = () => {}, rest }: WriteOptions = {},
 ): Promise<WrittenFile> {
   const name = partNameOf({ kind, day, part });
   onStep('write');
@@ -33,7 +45,7 @@ export async function writePart<K extends ArchiveKind>(
     throw error;
   }
   onStep('verify');
-  await target.withFile(name, (file) => compareFile(kind, name, file, written));
+  await target.withFile(name, (file) => compareFile(kind, { name, path: file, expected: written, rest }));
   onStep('record');
   return written;
 }
@@ -70,10 +82,8 @@ function explainFileError(error: unknown): unknown {
   const { code = '', path } = error as NodeJS.ErrnoException;
   const reason = REASONS[code];
   if (reason === undefined || error instanceof ArchiveError) return error;
-  return new ArchiveError(
-    `The archive cannot be written${path === undefined ? '' : ` at ${path}`}: ${reason}.`,
-    {
-      cause: error,
-    },
-  );
+  const Kind = isDiskFull(error) ? ArchiveFullError : ArchiveError;
+  return new Kind(`The archive cannot be written${path === undefined ? '' : ` at ${path}`}: ${reason}.`, {
+    cause: error,
+  });
 }

@@ -136,7 +136,7 @@ describe('VER-3: changes of a schema, as a consumer of the old one sees them', (
     expect(compare(tree, renamed).verdict).toBe('additive');
   });
 
-  test('the same limits hold in an alternative', () => {
+  test('an alternative (anyOf) is compared with the same rules', () => {
     const before = { anyOf: [text, { type: 'null' }] };
     expect(compare(before, { type: ['string', 'null'] }).verdict).toBe('breaking');
     expect(compare(before, text).verdict).toBe('additive');

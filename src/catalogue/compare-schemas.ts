@@ -103,11 +103,11 @@ const ANYTHING: NormalizedSchema = { root: true, definitions: new Map() };
 const toChange = ({ path, kind, message }: Violation) => ({ path, kind, message });
 
 function unique(changes: readonly SchemaChange[]): SchemaChange[] {
-  const gone = new Set(
+  const removedPaths = new Set(
     changes.filter(({ kind }) => kind === 'removed' || kind === 'renamed').map(({ path }) => path),
   );
-  const told = changes.filter(({ path, kind }) => kind !== 'optional' || !gone.has(path));
-  return [...new Map(told.map((change) => [`${change.path}\n${change.kind}`, change])).values()];
+  const listed = changes.filter(({ path, kind }) => kind !== 'optional' || !removedPaths.has(path));
+  return [...new Map(listed.map((change) => [`${change.path}\n${change.kind}`, change])).values()];
 }
 
 /** A field is probably renamed if exactly one was removed and one with the same schema was added beside it. */

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { CatalogueType } from '../ports/catalogue-store.ts';
 import { EventCatalogue } from './event-catalogue.ts';
 
-test('VER-1: compiled schemas are kept by the memory that they take, the least recently used go first', async () => {
+test('VER-1: the cache of compiled schemas is limited by memory, and evicts the least recently used first', async () => {
   const loaded: string[] = [];
   const schemas: Record<string, object> = { large: { title: 'x'.repeat(1_500) } };
   const catalogue = new EventCatalogue({
@@ -17,7 +17,15 @@ test('VER-1: compiled schemas are kept by the memory that they take, the least r
     maxCompiledBytes: 200_000,
   });
   const use = async (name: string, revision = '1'): Promise<string[]> => {
-    await catalogue.schemaOf({ name, revision, validation: null, versions: [] } as CatalogueType, null);
+    const type: CatalogueType = {
+      name,
+      revision,
+      validation: null,
+      deprecatedAt: null,
+      sunsetAt: null,
+      versions: [],
+    };
+    await catalogue.schemaOf(type, null);
     return loaded.splice(0);
   };
 

@@ -3,7 +3,7 @@
  * needed first, and kept within a bound of memory.
  */
 import { latestVersion, type ValidationMode } from '../domain/event-type-version.ts';
-import type { TypeVersion } from '../domain/version-pins.ts';
+import type { Deprecation, TypeVersion } from '../domain/version-pins.ts';
 import type { CatalogueStore, CatalogueType, CatalogueVersion } from '../ports/catalogue-store.ts';
 import type { VersionDirectory } from '../ports/version-directory.ts';
 import type { CompiledSchema } from './compile-schema.ts';
@@ -36,8 +36,11 @@ interface LoadedSchema {
 }
 
 /** Deliveries of such a version announce its end. */
-const hasNotice = ({ status, sunsetAt }: CatalogueVersion): boolean =>
+const isEnding = ({ status, sunsetAt }: CatalogueVersion): boolean =>
   status === 'deprecated' || status === 'retired' || sunsetAt !== null;
+/** So do all deliveries of such a type. */
+const isTypeEnding = ({ deprecatedAt, sunsetAt }: CatalogueType): boolean =>
+  deprecatedAt !== null || sunsetAt !== null;
 
 /** Compiled schemas took 16 KiB, and 50 bytes for each byte of their JSON. */
 const BYTES_PER_SCHEMA = 16 * 1024;
@@ -49,7 +52,7 @@ export class EventCatalogue implements VersionDirectory {
   #types: ReadonlyMap<string, KnownType> = new Map();
   #tenantModes: ReadonlyMap<string, ValidationMode> = new Map();
   #versions: ReadonlyMap<string, readonly TypeVersion[]> = new Map();
-  hasNotices = false;
+  hasDeprecations = false;
   /** By type and version. The first is the least recently used. */
   readonly #compiled = new Map<string, CachedSchema>();
   #compiledBytes = 0;
@@ -70,6 +73,11 @@ export class EventCatalogue implements VersionDirectory {
 
   versionsOf(name: string): readonly TypeVersion[] {
     return this.#versions.get(name) ?? [];
+  }
+
+  deprecationOf(name: string): Deprecation | null {
+    const type = this.#types.get(name);
+    return type !== undefined && isTypeEnding(type) ? type : null;
   }
 
   /** How payloads of the type are checked. The mode of the type outranks that of the tenant. */
@@ -103,7 +111,7 @@ export class EventCatalogue implements VersionDirectory {
     this.#versions = new Map(
       types.map(({ name, versions }) => [name, versions.map((each) => ({ ...each, name: each.version }))]),
     );
-    this.hasNotices = types.some(({ versions }) => versions.some(hasNotice));
+    this.hasDeprecations = types.some((type) => isTypeEnding(type) || type.versions.some(isEnding));
   }
 
   /** The compiled schema of a version, or of the type itself. Null: it has no schema. Throws `StoreError`. */
@@ -120,7 +128,7 @@ export class EventCatalogue implements VersionDirectory {
     this.#compiledBytes += entry.bytes;
     try {
       const { compiled, length } = await entry.schema;
-      if (!isCurrent) this.#weigh(key, entry, length);
+      if (!isCurrent) this.#countBytes(key, entry, length);
       return compiled;
     } catch (error) {
       if (this.#compiled.get(key) === entry) this.#forget(key);
@@ -134,7 +142,7 @@ export class EventCatalogue implements VersionDirectory {
   }
 
   /** Counts a schema that was compiled, and drops others that were not used for the longest time. */
-  #weigh(key: string, entry: CachedSchema, length: number): void {
+  #countBytes(key: string, entry: CachedSchema, length: number): void {
     if (this.#compiled.get(key) !== entry) return;
     this.#compiledBytes -= entry.bytes;
     entry.bytes += BYTES_PER_BYTE * length;

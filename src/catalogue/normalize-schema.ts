@@ -21,6 +21,8 @@ import { compilePattern } from './patterns.ts';
 
 const MAX_PARTS = 500;
 const MAX_SCHEMA_DEPTH = 64;
+/** Of all patterns together. Compiling them takes up to 100 ms. */
+const MAX_PROGRAM_SIZE = 40_000;
 
 export interface NormalizedSchema {
   readonly root: JsonSchema;
@@ -54,6 +56,7 @@ class Normalizer {
   readonly #definitions = new Map<string, JsonSchema>();
   readonly #waiting: { readonly name: string; readonly target: unknown; readonly path: string }[] = [];
   #parts = 0;
+  #programSize = 0;
 
   constructor(root: unknown, field: string) {
     this.#root = root;
@@ -62,11 +65,11 @@ class Normalizer {
   }
 
   run(): NormalizedSchema {
-    const root = this.#part(this.#root, this.#field, 0);
+    const root = this.#normalizePart(this.#root, this.#field, 0);
     // Unused definitions are checked too: a mistake in them is a mistake.
     this.#checkUnusedDefinitions();
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift())
-      this.#definitions.set(next.name, this.#part(next.target, next.path, 0));
+      this.#definitions.set(next.name, this.#normalizePart(next.target, next.path, 0));
     return { root, definitions: this.#definitions };
   }
 
@@ -75,7 +78,7 @@ class Normalizer {
     return true;
   }
 
-  #part(schema: unknown, path: string, depth: number): JsonSchema {
+  #normalizePart(schema: unknown, path: string, depth: number): JsonSchema {
     // True costs nothing: there may be any number of it.
     if (schema === true) return true;
     if (schema !== false && !isObject(schema))
@@ -87,14 +90,14 @@ class Normalizer {
     if (this.#parts > MAX_PARTS || depth > MAX_SCHEMA_DEPTH) return true;
     if (schema === false) return false;
     this.#checkUnsupported(schema, path, depth);
-    const reference = this.#reference(schema, path);
+    const reference = this.#normalizeReference(schema, path);
     // In draft-07 a reference replaces everything beside it.
     if (this.#isDraft07 && reference !== null) return reference;
     return {
       ...reference,
-      ...this.#assertions(schema, path),
-      ...this.#inPlace(schema, path, depth),
-      ...this.#children(schema, path, depth),
+      ...this.#copyAssertions(schema, path),
+      ...this.#normalizeInPlace(schema, path, depth),
+      ...this.#normalizeChildren(schema, path, depth),
     };
   }
 
@@ -106,16 +109,16 @@ class Normalizer {
       this.#fail(`${path}.$id`, 'is supported at the root of the schema only');
   }
 
-  #assertions(schema: Json, path: string): Json {
+  #copyAssertions(schema: Json, path: string): Json {
     const found: Record<string, unknown> = {};
     for (const keyword of ASSERTIONS) if (schema[keyword] !== undefined) found[keyword] = schema[keyword];
     if (found.pattern !== undefined) this.#checkPattern(found.pattern, `${path}.pattern`);
     return found;
   }
 
-  #inPlace(schema: Json, path: string, depth: number): Json {
+  #normalizeInPlace(schema: Json, path: string, depth: number): Json {
     const found: Record<string, unknown> = {};
-    const deeper = (value: unknown, at: string): JsonSchema => this.#part(value, at, depth + 1);
+    const deeper = (value: unknown, at: string): JsonSchema => this.#normalizePart(value, at, depth + 1);
     for (const keyword of IN_PLACE)
       if (schema[keyword] !== undefined) found[keyword] = deeper(schema[keyword], `${path}.${keyword}`);
     for (const keyword of IN_PLACE_LISTS)
@@ -131,9 +134,9 @@ class Normalizer {
     return found;
   }
 
-  #children(schema: Json, path: string, depth: number): Json {
+  #normalizeChildren(schema: Json, path: string, depth: number): Json {
     const found: Record<string, unknown> = {};
-    const deeper = (value: unknown, at: string): JsonSchema => this.#part(value, at, depth + 1);
+    const deeper = (value: unknown, at: string): JsonSchema => this.#normalizePart(value, at, depth + 1);
     const { items, prefixItems, additionalItems } = schema;
     const hasList = Array.isArray(items);
     const list = hasList ? items : prefixItems;
@@ -159,15 +162,17 @@ class Normalizer {
   }
 
   #checkPattern(pattern: unknown, path: string): void {
-    if (typeof pattern !== 'string') return;
+    if (typeof pattern !== 'string' || this.#programSize > MAX_PROGRAM_SIZE) return;
     try {
-      compilePattern(pattern);
+      this.#programSize += compilePattern(pattern).size;
+      if (this.#programSize > MAX_PROGRAM_SIZE)
+        this.#fail(this.#field, 'has too many or too large patterns: write them with smaller counts');
     } catch (error) {
       this.#fail(path, (error as Error).message);
     }
   }
 
-  #reference({ $ref }: Json, path: string): Json | null {
+  #normalizeReference({ $ref }: Json, path: string): Json | null {
     if (typeof $ref !== 'string') return null;
     const at = `${path}.$ref`;
     if (!/^#(\/|$)/.test($ref)) {
@@ -206,7 +211,7 @@ class Normalizer {
     for (const keyword of ['$defs', 'definitions'])
       for (const [name, value] of entriesOf(this.#root[keyword])) {
         const pointer = `#/${keyword}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
-        if (!this.#names.has(pointer)) this.#part(value, `${this.#field}.${keyword}.${name}`, 1);
+        if (!this.#names.has(pointer)) this.#normalizePart(value, `${this.#field}.${keyword}.${name}`, 1);
       }
   }
 }

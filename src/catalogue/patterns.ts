@@ -12,6 +12,8 @@ const CACHED_PATTERNS = 1_000;
 const CHARACTERS_PER_STEP = 10;
 
 export interface LinearPattern {
+  /** Of its program. Compiling takes time in proportion to it. */
+  readonly size: number;
   test(text: string): boolean;
 }
 
@@ -46,6 +48,7 @@ function compile(pattern: string): LinearPattern {
   const size = program.programSize();
   if (size > MAX_PROGRAM_SIZE) throw new Error('repeats too much: write it with smaller counts');
   return {
+    size,
     test(text) {
       budget.take(1 + Math.ceil((text.length * size) / CHARACTERS_PER_STEP));
       return program.test(text);

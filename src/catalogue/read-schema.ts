@@ -17,8 +17,24 @@ const MAX_BYTES = 64 * 1024;
 const MAX_DEPTH = 200;
 const MAX_ERRORS = 10;
 
-/** Returns the schema in its normalized form. Throws `invalid` with the place of each error if it is not usable. */
+/** Schemas that were read: it takes up to 100 ms, and one request compares the same schema several times. */
+const read = new WeakMap<object, NormalizedSchema>();
+
+/**
+ * Returns the schema in its normalized form. Throws `invalid` with the place of each error if it is not usable. Do not change
+ * the schema afterwards.
+ */
 export function readSchema(schema: unknown, field: string): NormalizedSchema {
+  if (typeof schema !== 'object' || schema === null) return readNew(schema, field);
+  let known = read.get(schema);
+  if (known === undefined) {
+    known = readNew(schema, field);
+    read.set(schema, known);
+  }
+  return known;
+}
+
+function readNew(schema: unknown, field: string): NormalizedSchema {
   checkSize(schema, field);
   const errors = checkDraft(schema, field);
   if (errors.length > 0) throw invalid(errors);
@@ -64,7 +80,36 @@ function checkDraft(schema: unknown, field: string): FieldError[] {
   const draft = typeof named === 'string' ? DRAFTS[named.replace(/#$/, '')] : undefined;
   if (draft === undefined)
     return [{ path: `${field}.$schema`, message: 'must name draft 2020-12 or draft-07' }];
-  return findErrors(Meta[draft], schema, field);
+  const repeated = findRepetition(schema, field);
+  return repeated === null ? findErrors(Meta[draft], schema, field) : [repeated];
+}
+
+/** Keywords whose lists must not repeat anything. */
+const LISTS = new Set(['required', 'type', 'dependentRequired', 'dependencies']);
+const MAX_REPETITIONS = 100;
+
+/**
+ * Returns an error for the first list that repeats very much. The check against the meta-schema would take seconds for it,
+ * because its time grows with the square of the repetitions.
+ */
+function findRepetition(schema: unknown, path: string, isList = false): FieldError | null {
+  if (typeof schema !== 'object' || schema === null) return null;
+  if (isList && Array.isArray(schema)) {
+    const distinct = new Set(schema.map((item) => (typeof item === 'object' ? JSON.stringify(item) : item)));
+    if (schema.length - distinct.size > MAX_REPETITIONS)
+      return { path, message: 'must not have duplicate items' };
+  }
+  for (const [name, part] of Object.entries(schema)) {
+    // `dependentRequired` and `dependencies` have one list for each name.
+    const isPartList = LISTS.has(name) || (isList && !Array.isArray(schema));
+    const error = findRepetition(
+      part,
+      Array.isArray(schema) ? `${path}[${name}]` : `${path}.${name}`,
+      isPartList,
+    );
+    if (error !== null) return error;
+  }
+  return null;
 }
 
 function findErrors(schema: unknown, value: unknown, field: string): FieldError[] {

@@ -14,8 +14,10 @@ import {
   type Conjunction,
   declaredTypes,
   equalDeep,
+  findValues,
+  hasValue,
   typesOf,
-  valuesOf,
+  valueListsOf,
 } from './schema-parts.ts';
 
 export interface Violation {
@@ -40,6 +42,7 @@ export interface InclusionOptions {
 const MAX_STEPS = 5_000;
 const MAX_DEPTH = 100;
 const MAX_VALUES = 200;
+const VALUES_PER_STEP = 10;
 /** Compiling a schema takes milliseconds. */
 const MAX_COMPILATIONS = 20;
 
@@ -64,13 +67,17 @@ export class Inclusion {
     this.#violations.push({ path, kind, message, opposite });
   }
 
-  #undecided(path: string, keyword: string): void {
+  #reportUndecided(path: string, keyword: string): void {
     this.#report(
       path,
       'undecided',
       `${keyword} was changed, and cannot be compared`,
       `${keyword} was changed`,
     );
+  }
+
+  #reportTooLarge(path: string): void {
+    this.#reportUndecided(path, 'the schema is too large: it');
   }
 
   /** True if the comparison finds nothing. Reports nothing. */
@@ -87,12 +94,9 @@ export class Inclusion {
     // Without repetitions, so that a recursive schema meets the same pair again.
     const inner = [...new Set(schemas)].filter((schema) => schema !== true);
     this.#steps += 1;
-    if (this.#steps > MAX_STEPS || depth > MAX_DEPTH) {
-      this.#undecided(path, 'the schema is too large: it');
-      return;
-    }
+    if (this.#steps > MAX_STEPS || depth > MAX_DEPTH) return this.#reportTooLarge(path);
     const alternatives = alternativesOf(inner, this.#options.inner.definitions);
-    if (alternatives === null) return this.#undecided(path, 'anyOf');
+    if (alternatives === null) return this.#reportUndecided(path, 'anyOf');
     if (outer === false) {
       const isEmpty = alternatives.every((parts) => parts.includes(false));
       if (!isEmpty) this.#report(path, 'loosened', 'is allowed now', 'is not allowed any more');
@@ -119,13 +123,18 @@ export class Inclusion {
 
   /** `inner`: plain schemas that all hold. */
   #comparePlain(inner: readonly Json[], outer: Json, path: string, depth: number): void {
-    if (typesOf(inner).size === 0 || this.#hasOnlyValuesOf(inner, outer)) return;
+    const lists = valueListsOf(inner);
+    this.#steps += 1 + Math.ceil((lists.length * (lists[0]?.length ?? 0)) / VALUES_PER_STEP);
+    if (this.#steps > MAX_STEPS) return this.#reportTooLarge(path);
+    const values = findValues(lists);
+    const types = typesOf(inner, values);
+    if (types.size === 0 || this.#hasOnlyValuesOf(values, outer)) return;
     const target = definitionOf(outer, this.#options.outer.definitions);
     if (target !== null) this.#compare(inner, target, path, depth + 1);
     for (const part of (outer.allOf as JsonSchema[] | undefined) ?? [])
       this.#compare(inner, part, path, depth + 1);
     this.#compareAlternatives(inner, outer, path, depth);
-    const types = this.#compareValues(inner, outer, path);
+    this.#compareValues(types, values, outer, path);
     this.#compareNumbers(inner, outer, path, types);
     this.#compareTexts(inner, outer, path, types);
     if (types.has('object')) this.#compareObjects(inner, outer, path, depth);
@@ -133,9 +142,8 @@ export class Inclusion {
     this.#compareOpaque(inner, outer, path, types);
   }
 
-  /** True if the inner schemas allow a list of values, and each of them matches the outer schema. */
-  #hasOnlyValuesOf(inner: readonly Json[], outer: Json): boolean {
-    const values = valuesOf(inner);
+  /** True if the inner schemas allow only these values, and each of them matches the outer schema. Null: there is no list. */
+  #hasOnlyValuesOf(values: readonly unknown[] | null, outer: Json): boolean {
     if (values === null || values.length > MAX_VALUES || this.#compilations >= MAX_COMPILATIONS) return false;
     this.#compilations += 1;
     const { definitions } = this.#options.outer;
@@ -149,13 +157,17 @@ export class Inclusion {
       if (options === undefined || this.#hasSame(inner, keyword, options)) continue;
       // Consumers read `oneOf` as a union, too.
       const fits = options.some((option) => this.#isIncluded(inner, option, path, depth + 1));
-      if (!fits) this.#undecided(path, keyword);
+      if (!fits) this.#reportUndecided(path, keyword);
     }
   }
 
-  /** Compares `type`, `enum` and `const`. Returns the types that the inner schemas allow. */
-  #compareValues(inner: readonly Json[], outer: Json, path: string): ReadonlySet<string> {
-    const types = typesOf(inner);
+  /** Compares `type`, `enum` and `const`. The inner schemas allow these types, and only these values if there is a list. */
+  #compareValues(
+    types: ReadonlySet<string>,
+    values: readonly unknown[] | null,
+    outer: Json,
+    path: string,
+  ): void {
     const allowed = declaredTypes(outer);
     const extra = [...types].filter(
       (type) => !allowed.has(type) && !(type === 'integer' && allowed.has('number')),
@@ -167,14 +179,13 @@ export class Inclusion {
         `may be ${extra.join(' or ')} now`,
         `is not ${extra.join(' or ')} any more`,
       );
-    const known = valuesOf([outer]);
-    if (known === null) return types;
-    const values = valuesOf(inner);
+    const known = findValues(valueListsOf([outer]));
+    if (known === null) return;
     if (values === null) {
       this.#report(path, 'enum_widened', 'has no list of values any more', 'has a list of values now');
-      return types;
+      return;
     }
-    const added = values.filter((value) => !known.some((each) => equalDeep(each, value)));
+    const added = values.filter((value) => !hasValue(known, value));
     if (added.length > 0) {
       const list = added
         .slice(0, 5)
@@ -183,7 +194,6 @@ export class Inclusion {
         .slice(0, 200);
       this.#report(path, 'enum_widened', `may be ${list} now`, `is not ${list} any more`);
     }
-    return types;
   }
 
   #compareNumbers(inner: readonly Json[], outer: Json, path: string, types: ReadonlySet<string>): void {
@@ -209,7 +219,8 @@ export class Inclusion {
       limit: unknown,
       implied: (part: Json, limit: number) => boolean,
     ): void => {
-      if (typeof limit === 'number' && !holds((part) => implied(part, limit))) this.#loosened(path, keyword);
+      if (typeof limit === 'number' && !holds((part) => implied(part, limit)))
+        this.#reportLoosened(path, keyword);
     };
     check('minimum', minimum, (part, limit) => atLeast(part, limit, false));
     check('exclusiveMinimum', exclusiveMinimum, (part, limit) => atLeast(part, limit, true));
@@ -229,19 +240,19 @@ export class Inclusion {
     this.#compareSizes(inner, outer, path, 'Length');
     for (const keyword of ['pattern', 'format'])
       if (outer[keyword] !== undefined && !inner.some((part) => part[keyword] === outer[keyword]))
-        this.#loosened(path, keyword);
+        this.#reportLoosened(path, keyword);
   }
 
   /** `what`: `Length` for `minLength` and `maxLength`, and so on. */
   #compareSizes(inner: readonly Json[], outer: Json, path: string, what: string): void {
     const [least, most] = [outer[`min${what}`], outer[`max${what}`]];
     if (typeof least === 'number' && least > 0 && !inner.some((part) => Number(part[`min${what}`]) >= least))
-      this.#loosened(path, `min${what}`);
+      this.#reportLoosened(path, `min${what}`);
     if (typeof most === 'number' && !inner.some((part) => Number(part[`max${what}`]) <= most))
-      this.#loosened(path, `max${what}`);
+      this.#reportLoosened(path, `max${what}`);
   }
 
-  #loosened(path: string, keyword: string): void {
+  #reportLoosened(path: string, keyword: string): void {
     this.#report(path, 'loosened', `${keyword} allows more now`, `${keyword} allows less now`);
   }
 
@@ -257,12 +268,12 @@ export class Inclusion {
         return properties !== undefined && Object.hasOwn(properties, name) ? [properties[name]!] : [];
       });
       if (found.length > 0 && !found.includes(false)) this.#compare(found, expected, at, depth + 1);
-      else this.#removed(path, name, expected);
+      else this.#reportRemoved(path, name, expected);
     }
     this.#compareOtherFields(inner, outer, path, depth);
   }
 
-  #removed(parent: string, name: string, schema: JsonSchema): void {
+  #reportRemoved(parent: string, name: string, schema: JsonSchema): void {
     this.#violations.push({
       path: fieldPath(parent, name),
       kind: 'removed',
@@ -284,7 +295,7 @@ export class Inclusion {
       return;
     }
     if (inner.some((part) => part.patternProperties !== undefined) || outer.patternProperties !== undefined)
-      return this.#undecided(path, 'additionalProperties');
+      return this.#reportUndecided(path, 'additionalProperties');
     const known = new Set(entries(outer.properties).map(([name]) => name));
     for (const part of inner)
       for (const [name, schema] of entries(part.properties))
@@ -298,7 +309,7 @@ export class Inclusion {
   #compareArrays(inner: readonly Json[], outer: Json, path: string, depth: number): void {
     this.#compareSizes(inner, outer, path, 'Items');
     if (outer.uniqueItems === true && !inner.some(({ uniqueItems }) => uniqueItems === true))
-      this.#loosened(path, 'uniqueItems');
+      this.#reportLoosened(path, 'uniqueItems');
     const listOf = (part: Json): JsonSchema[] => (part.prefixItems as JsonSchema[] | undefined) ?? [];
     const itemAt = (part: Json, n: number): JsonSchema => listOf(part)[n] ?? restOf(part);
     const restOf = (part: Json): JsonSchema => (part.items as JsonSchema | undefined) ?? true;
@@ -324,12 +335,12 @@ export class Inclusion {
       const keyword = group[0]!;
       if (outer[keyword] === undefined || inner.some((part) => this.#hasSameGroup(part, outer, group)))
         continue;
-      this.#undecided(path, keyword);
+      this.#reportUndecided(path, keyword);
     }
     // What they mean depends on everything beside them.
     for (const keyword of ['unevaluatedProperties', 'unevaluatedItems'])
       if (outer[keyword] !== undefined && !(outer[keyword] === false && this.#options.isOuterOpen))
-        this.#undecided(path, keyword);
+        this.#reportUndecided(path, keyword);
   }
 
   #hasSame(inner: readonly Json[], keyword: string, value: unknown): boolean {

@@ -1,4 +1,5 @@
 /** Takes normalized schemas apart, for comparing them. */
+import { canonicalJson } from './compile-schema.ts';
 import { isObject, type Json, type JsonSchema } from './keywords.ts';
 import { definitionOf, type NormalizedSchema } from './normalize-schema.ts';
 
@@ -47,11 +48,10 @@ export function declaredTypes({ type }: Json): ReadonlySet<string> {
   return new Set(Array.isArray(type) ? (type as string[]) : [type as string]);
 }
 
-/** The types that a value can have if all of the schemas hold. */
-export function typesOf(schemas: readonly Json[]): ReadonlySet<string> {
+/** The types that a value can have if all of the schemas hold. `values`: what `findValues` returned for them. */
+export function typesOf(schemas: readonly Json[], values: readonly unknown[] | null): ReadonlySet<string> {
   let types: ReadonlySet<string> = new Set(ALL_TYPES);
   for (const schema of schemas) types = intersect(types, declaredTypes(schema));
-  const values = valuesOf(schemas);
   return values === null ? types : intersect(types, new Set(values.map(typeOf)));
 }
 
@@ -70,15 +70,34 @@ export function typeOf(value: unknown): string {
   return Number.isInteger(value) ? 'integer' : typeof value;
 }
 
-/** The values that `enum` and `const` of all schemas allow. Null: there is no such list. */
-export function valuesOf(schemas: readonly Json[]): readonly unknown[] | null {
+/** The lists of values that `enum` and `const` of the schemas allow, the shortest first. */
+export function valueListsOf(schemas: readonly Json[]): (readonly unknown[])[] {
   const lists = schemas.flatMap((schema) => [
     ...(Array.isArray(schema.enum) ? [schema.enum as unknown[]] : []),
     ...('const' in schema ? [[schema.const]] : []),
   ]);
-  const [first, ...others] = lists;
-  if (first === undefined) return null;
-  return first.filter((value) => others.every((list) => list.some((each) => equalDeep(each, value))));
+  return lists.toSorted((one, other) => one.length - other.length);
+}
+
+/** The values that all of the lists allow. Null: there is no list. */
+export function findValues([shortest, ...others]: readonly (readonly unknown[])[]):
+  | readonly unknown[]
+  | null {
+  if (shortest === undefined || others.length === 0) return shortest ?? null;
+  return shortest.filter((value) => others.every((list) => hasValue(list, value)));
+}
+
+/** By list: the texts of its values. Lists may be long, and are compared again and again. */
+const texts = new WeakMap<readonly unknown[], ReadonlySet<string>>();
+
+/** Whether the list has this value. */
+export function hasValue(list: readonly unknown[], value: unknown): boolean {
+  let known = texts.get(list);
+  if (known === undefined) {
+    known = new Set(list.map(canonicalJson));
+    texts.set(list, known);
+  }
+  return known.has(canonicalJson(value));
 }
 
 const NONE: Definitions = new Map();

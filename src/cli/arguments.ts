@@ -24,7 +24,7 @@ const settingOptions = Object.fromEntries(
 /** Options of single commands, which are not settings. A command lists those that it takes. */
 const COMMAND_OPTIONS = [
   ...['scope', 'tenant', 'description', 'scopes', 'expires-at', 'allowed-ips'],
-  ...['day', 'event', 'kind', 'type'],
+  ...['day', 'event', 'kind', 'topic', 'type'],
   ...['events-per-day', 'peak-factor', 'fan-out', 'payload', 'p50-receiver', 'failures', 'endpoints'],
   ...['keep-days', 'cores-per-node'],
 ];

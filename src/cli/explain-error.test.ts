@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../config/index.ts';
 import { StoreError } from '../ports/store-error.ts';
+import { DirectConnectionError } from '../postgres/pooler.ts';
 import { explainError } from './explain-error.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -45,6 +46,13 @@ describe('explainError', () => {
       failure({ code: '08P01', name: 'error' }, 'server login has been failing'),
       /no connection to PostgreSQL through .*: server login has been failing.\n.*pooler/,
     ],
+    [
+      new DirectConnectionError(
+        'postgres://app:s3cret@direct:5433/x',
+        failure({ code: 'ECONNREFUSED', syscall: 'connect' }),
+      ),
+      /direct:5433.*cannot be reached.*\n.*POSTHORN_DIRECT_DATABASE_URL is right/,
+    ],
     [failure({ name: 'SchemaError' }, 'The database is newer.'), /^The database is newer\.$/],
     [
       failure({ name: 'EmbeddedPostgresError', hint: 'Do this.' }, 'It is held.'),
@@ -56,6 +64,15 @@ describe('explainError', () => {
     expect(explanation.message).toMatch(expected);
     expect(explanation.message).not.toContain('s3cret');
   });
+
+  it.each(['SASL authentication failed', 'no such user: app'])(
+    'does not wait for a pooler that says: %s',
+    (message) => {
+      const explanation = explainError(failure({ code: '08P01', name: 'error' }, message), context)!;
+      expect(explanation.isTransient).toBe(false);
+      expect(explanation.message).toMatch(/^The pooler at .* refused: .*\n.*password.*DATABASE_URL/);
+    },
+  );
 
   it.each([
     [new TypeError('x is not a function')],

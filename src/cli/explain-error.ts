@@ -1,6 +1,7 @@
 /** Turns errors that the user can fix into one message without a stack: what is wrong, and what to do. */
 import { ConfigError, maskUrl } from '../config/index.ts';
 import { StoreError } from '../ports/store-error.ts';
+import { DirectConnectionError } from '../postgres/pooler.ts';
 import { UsageError } from './usage-error.ts';
 
 export interface Explanation {
@@ -12,12 +13,20 @@ export interface Explanation {
 
 interface ErrorContext {
   readonly databaseUrl?: string | null;
+  /** The setting that `databaseUrl` comes from. Default: DATABASE_URL. */
+  readonly setting?: string;
   readonly port?: number;
   readonly host?: string;
 }
 
 /** Returns null for an unexpected error, which is best shown with its stack. */
 export function explainError(thrown: unknown, context: ErrorContext = {}): Explanation | null {
+  if (thrown instanceof DirectConnectionError)
+    return explainError(thrown.cause, {
+      ...context,
+      databaseUrl: thrown.url,
+      setting: 'POSTHORN_DIRECT_DATABASE_URL',
+    });
   const error = thrown instanceof StoreError ? thrown.cause : thrown;
   if (error instanceof UsageError) return { message: error.message, exitCode: 2, isTransient: false };
   if (error instanceof ConfigError) return { message: error.message, exitCode: 1, isTransient: false };
@@ -71,12 +80,12 @@ const UNREACHABLE = new Set([
 ]);
 /** Codes of errors on an established connection. */
 const LOST_CONNECTION_CODES = new Set(['ECONNRESET', 'ETIMEDOUT']);
-/** SQLSTATEs of a server that answers but refuses the connection. */
+/** SQLSTATEs of a server that answers but refuses the connection. `{setting}` stands for the setting of its address. */
 const REFUSALS: Readonly<Record<string, string>> = {
-  '28P01': 'Check the user and the password in DATABASE_URL.',
+  '28P01': 'Check the user and the password in {setting}.',
   '28000':
-    'Check the user in DATABASE_URL, and whether pg_hba.conf allows it to connect from this machine, with or without TLS.',
-  '3D000': 'Create the database, or correct its name in DATABASE_URL.',
+    'Check the user in {setting}, and whether pg_hba.conf allows it to connect from this machine, with or without TLS.',
+  '3D000': 'Create the database, or correct its name in {setting}.',
   '42501':
     'Create the schema posthorn for the user, grant the missing privilege, or run `posthorn migrate` as the owner. See docs/operate/roles.md; `posthorn doctor` lists missing grants.',
   '53300':
@@ -91,11 +100,17 @@ const TRANSIENT = new Set(['53300', '57P01', '57P02', '57P03']);
 
 const isTransient = (error: unknown): boolean => {
   const { code } = fieldsOf(error);
+  if (isRefusedByPooler(error)) return false;
   return isUnreachable(error) || (code !== undefined && (TRANSIENT.has(code) || isConnectionFailure(code)));
 };
 
 /** Class 08: a pooler in front of PostgreSQL answers, and has no connection to it. */
 const isConnectionFailure = (code: string): boolean => /^08...$/.test(code);
+
+/** PgBouncer has one code for everything, also for a user, password or database that it does not know. */
+const isRefusedByPooler = (error: unknown): boolean =>
+  isConnectionFailure(fieldsOf(error).code ?? '') &&
+  /authentication failed|no such (user|database)/.test((error as Error).message);
 
 function isUnreachable(error: unknown): boolean {
   const { code, syscall } = fieldsOf(error);
@@ -109,17 +124,24 @@ function isUnreachable(error: unknown): boolean {
   return timedOut || (connecting && code !== undefined && UNREACHABLE.has(code));
 }
 
-function explainDatabase(error: unknown, { databaseUrl }: ErrorContext): string | null {
+function explainDatabase(
+  error: unknown,
+  { databaseUrl, setting = 'DATABASE_URL' }: ErrorContext,
+): string | null {
   const { code } = fieldsOf(error);
   const where = databaseUrl === null || databaseUrl === undefined ? 'the database' : maskUrl(databaseUrl);
   if (code !== undefined && REFUSALS[code] !== undefined) {
-    return `PostgreSQL at ${where} refused: ${(error as Error).message}.\n${REFUSALS[code]}`;
+    return `PostgreSQL at ${where} refused: ${(error as Error).message}.\n${REFUSALS[code].replace('{setting}', setting)}`;
+  }
+  if (isRefusedByPooler(error)) {
+    return `The pooler at ${where} refused: ${(error as Error).message}.\nCheck the user, the password and the database in ${setting}, and the users that the pooler knows.`;
   }
   if (code !== undefined && isConnectionFailure(code)) {
     return `There is no connection to PostgreSQL through ${where}: ${(error as Error).message}.\nCheck that PostgreSQL runs, and the log of the pooler.`;
   }
   if (isUnreachable(error)) {
-    return `PostgreSQL at ${where} cannot be reached (${code ?? (error as Error).message}).\nCheck that it runs and that DATABASE_URL is right; without DATABASE_URL an embedded PostgreSQL is used.`;
+    const reason = code ?? (error as Error).message;
+    return `PostgreSQL at ${where} cannot be reached (${reason}).\nCheck that it runs and that ${setting} is right.`;
   }
   return null;
 }

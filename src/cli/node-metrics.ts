@@ -9,7 +9,7 @@
  * would count the rest as an increase.
  */
 import type { Worker } from 'node:cluster';
-import { labelled, processCounts, type Sample } from '../telemetry/metrics/index.ts';
+import { addLabels, processCounts, type Sample } from '../telemetry/metrics/index.ts';
 
 const READ = 'posthorn:metrics:read';
 const SAMPLES = 'posthorn:metrics:samples';
@@ -69,7 +69,7 @@ export class NodeMetrics {
       const end = (samples: Sample[] | null): void => {
         clearTimeout(timer);
         this.#waiting.delete(id);
-        resolve(samples && labelled(samples, { process: String(process) }));
+        resolve(samples && addLabels(samples, { process: String(process) }));
       };
       const timer = setTimeout(() => end(null), CHILD_TIMEOUT_MS);
       this.#waiting.set(id, end);

@@ -14,11 +14,11 @@ const PREFIX = 'posthorn-siblings-';
 const LEFTOVER_AFTER_MS = 60_000;
 
 /**
- * Only its owner may enter, because children trust the messages of these sockets. Returns null if there can be no
- * directory: the children then work without sockets.
+ * Only its owner may enter, because children trust the messages of these sockets. Returns null if the
+ * directory cannot be created: the children then work without sockets.
  */
 export async function makeSiblingsDirectory(log: Log, parent = tmpdir()): Promise<string | null> {
-  await removeLeftovers(parent).catch((error) => log.debug({ err: error }, 'remove leftover sockets'));
+  await removeLeftovers(parent).catch((error) => log.debug({ err: error }, 'cannot remove leftover sockets'));
   try {
     return await mkdtemp(path.join(parent, PREFIX));
   } catch (error) {

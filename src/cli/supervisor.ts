@@ -23,6 +23,8 @@ export interface SupervisorOptions {
   readonly exec: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
+  /** Called before a child listens. Frees the port if the supervisor itself listened on it. */
+  readonly onBeforeListen?: () => Promise<void>;
 }
 
 /** A place for one child, which is replaced when it ends. */
@@ -119,12 +121,18 @@ export class Supervisor implements Running {
     const worker = this.#fork(slot);
     worker.on('message', (message: unknown) => {
       if (isReadyMessage(message)) slot.firstReady.resolve(message.url);
+      if (message === ASK_TO_LISTEN) void this.#letListen(worker);
     });
     worker.once('exit', (exitCode) => {
       if (!this.#isUp && exitCode === CONFIGURATION_EXIT_CODE)
         slot.firstReady.reject(new ChildFailedToStart());
       else this.#onChildEnded(slot, worker);
     });
+  }
+
+  async #letListen(worker: Worker): Promise<void> {
+    await this.#options.onBeforeListen?.();
+    if (worker.isConnected()) worker.send(MAY_LISTEN);
   }
 
   #fork(slot: Slot): Worker {
@@ -211,4 +219,21 @@ function isReadyMessage(message: unknown): message is ReadyMessage {
 export function reportReady(url: string): void {
   // If the supervisor has ended, the channel is closed and the child is already stopping.
   if (process.connected) process.send?.({ kind: READY, url } satisfies ReadyMessage, undefined, {}, () => {});
+}
+
+const ASK_TO_LISTEN = 'posthorn:ask-to-listen';
+const MAY_LISTEN = 'posthorn:may-listen';
+
+/** Called by a child before it listens. Resolves when the supervisor has freed the port. */
+export function askToListen(): Promise<void> {
+  return new Promise((resolve) => {
+    const onMessage = (message: unknown): void => {
+      if (message !== MAY_LISTEN) return;
+      process.off('message', onMessage);
+      resolve();
+    };
+    process.on('message', onMessage);
+    // If the supervisor has ended, the channel is closed and the child is already stopping.
+    if (process.connected) process.send?.(ASK_TO_LISTEN, undefined, {}, () => {});
+  });
 }

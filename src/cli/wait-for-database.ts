@@ -11,6 +11,8 @@ export interface Waiting {
   readonly log: Log;
   readonly stopping: AbortSignal;
   readonly databaseUrl: string;
+  /** Called after each attempt that failed. If it throws, the start fails. */
+  readonly onWaiting?: () => Promise<void>;
 }
 
 /**
@@ -18,7 +20,7 @@ export interface Waiting {
  * or null if a stop was requested meanwhile. Throws every other error, and with `--no-wait` this one too.
  */
 export async function waitForDatabase<T>(
-  { config, log, stopping, databaseUrl }: Waiting,
+  { config, log, stopping, databaseUrl, onWaiting }: Waiting,
   start: () => Promise<T>,
 ): Promise<T | null> {
   for (let pauseMs = MIN_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
@@ -30,6 +32,7 @@ export async function waitForDatabase<T>(
       const reason = explanation.message.split('\n')[0];
       log.warn({ reason, retryInMs: pauseMs }, 'waiting for the database');
     }
+    await onWaiting?.();
     await sleep(pauseMs, undefined, { signal: stopping }).catch(() => {});
     if (stopping.aborted) return null;
   }

@@ -1,5 +1,6 @@
 /** Conditions between settings: each value may be valid alone, but not together with the other. */
 import { isTenantId } from '../domain/event.ts';
+import { DEFAULT_REGION_NAME, REGION_NAME, REGION_NAME_RULE } from '../domain/region.ts';
 import { expiresFirst } from '../domain/retention.ts';
 import { showBytes, showDuration } from './kinds.ts';
 import type { Config } from './load.ts';
@@ -36,9 +37,9 @@ export const checks: readonly Check[] = [
   atMost('maxEventBytes', 'maxBatchBytes', showBytes),
   // A batch of the maximum size must fit into the empty queue. Otherwise it would always be refused.
   atMost('maxBatchBytes', 'acceptQueueBytes', showBytes),
-  retainedNoLonger('retentionDeliveriesDays', 'deliveries', 'retentionEventsDays', 'events'),
-  retainedNoLonger('retentionPayloadsDays', 'payloads', 'retentionEventsDays', 'events'),
-  retainedNoLonger('retentionAttemptsDays', 'attempts', 'retentionDeliveriesDays', 'deliveries'),
+  keptNoLongerThan('retentionDeliveriesDays', 'deliveries', 'retentionEventsDays', 'events'),
+  keptNoLongerThan('retentionPayloadsDays', 'payloads', 'retentionEventsDays', 'events'),
+  keptNoLongerThan('retentionAttemptsDays', 'attempts', 'retentionDeliveriesDays', 'deliveries'),
   atMost('laneItems', 'laneBudgetItems', String),
   atMost('maxEventBytes', 'laneBudgetBytes', showBytes),
   {
@@ -47,6 +48,15 @@ export const checks: readonly Check[] = [
       mode === 'serve' || processes === 1
         ? null
         : `${name('processes')} is for \`posthorn serve\`: \`posthorn dev\` runs everything in one process`,
+  },
+  {
+    about: ['region'],
+    problem: ({ mode, region }, name) => {
+      if (region === null) return null;
+      if (!REGION_NAME.test(region) || region === DEFAULT_REGION_NAME)
+        return `${name('region')} ${REGION_NAME_RULE}, and not be "${DEFAULT_REGION_NAME}"`;
+      return mode === 'serve' ? null : `${name('region')} is for \`posthorn serve\``;
+    },
   },
   {
     about: ['peerListen', 'processes'],
@@ -106,6 +116,35 @@ export const checks: readonly Check[] = [
         : `${name('oidcTenantRoles')} needs ${name('oidcTenantClaim')}: the claim with the tenant`,
   },
   {
+    about: ['kafkaBrokers', 'kafkaSourceTopics'],
+    problem: ({ kafkaBrokers, kafkaSourceTopics }, name) =>
+      (kafkaBrokers.length === 0) === (kafkaSourceTopics.length === 0)
+        ? null
+        : `${name('kafkaBrokers')} and ${name('kafkaSourceTopics')} must be set together`,
+  },
+  {
+    about: ['kafkaSasl', 'kafkaUsername', 'kafkaPassword'],
+    problem: ({ kafkaSasl, kafkaUsername, kafkaPassword }, name) =>
+      kafkaSasl === 'none' || (kafkaUsername !== null && kafkaPassword !== null)
+        ? null
+        : `${name('kafkaSasl')} needs ${name('kafkaUsername')} and ${name('kafkaPassword')}`,
+  },
+  {
+    about: ['kafkaTlsCert', 'kafkaTlsKey'],
+    problem: ({ kafkaTlsCert, kafkaTlsKey }, name) =>
+      (kafkaTlsCert === null) === (kafkaTlsKey === null)
+        ? null
+        : `${name('kafkaTlsCert')} and ${name('kafkaTlsKey')} must be set together`,
+  },
+  {
+    // Two renewals must fit into one lease.
+    about: ['kafkaRenewMs', 'kafkaLeaseMs'],
+    problem: ({ kafkaRenewMs, kafkaLeaseMs }, name) =>
+      kafkaRenewMs * 2 < kafkaLeaseMs
+        ? null
+        : `${name('kafkaRenewMs')} (${showDuration(kafkaRenewMs)}) must be less than half of ${name('kafkaLeaseMs')} (${showDuration(kafkaLeaseMs)})`,
+  },
+  {
     about: ['processes', 'port', 'role'],
     problem: ({ processes, port, role }, name) =>
       processes === 1 || port !== 0 || role === 'worker'
@@ -128,8 +167,8 @@ function atMost(smaller: NumericKey, larger: NumericKey, show: (value: number) =
 
 type RetentionKind = keyof ReturnType<typeof retentionOf>;
 
-/** A part cannot outlive what it belongs to: nobody could find it. */
-function retainedNoLonger(
+/** Attempts that are kept longer than their delivery could not be found. */
+function keptNoLongerThan(
   partKey: SettingKey,
   part: RetentionKind,
   wholeKey: SettingKey,

@@ -250,6 +250,17 @@ export function texts(spec: Basics<readonly string[]>): Setting<readonly string[
   });
 }
 
+/** Texts of a form that `of` describes. */
+export function listOf(
+  spec: Basics<readonly string[]> & { readonly of: string; readonly isValid: (item: string) => boolean },
+): Setting<readonly string[]> {
+  return setting<readonly string[], readonly string[]>(spec, {
+    allowed: `${spec.of}; several are separated by commas`,
+    read: (given) => readList(given, (item) => (spec.isValid(item) ? item : INVALID)),
+    show: showList,
+  });
+}
+
 /** Address ranges, each as `address/prefix`. */
 export function cidrs(spec: Basics<readonly string[]>): Setting<readonly string[]> {
   return setting<readonly string[], readonly string[]>(spec, {

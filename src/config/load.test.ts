@@ -6,6 +6,7 @@ import {
   loadConfig,
   maskedChanges,
   maskedConfig,
+  retentionOf,
   withListeningPort,
 } from './index.ts';
 import { defaultOf } from './load.ts';
@@ -144,6 +145,19 @@ describe('loadConfig', () => {
     ]);
   });
 
+  it('accepts the old name of the retention of the audit log, with a warning', () => {
+    const warnings: string[] = [];
+    const config = loadConfig({
+      mode: 'dev',
+      env: { POSTHORN_AUDIT_RETENTION_MS: '48h' },
+      onWarning: (message) => warnings.push(message),
+    });
+    expect(warnings).toEqual([
+      'POSTHORN_AUDIT_RETENTION_MS is deprecated. Use POSTHORN_RETENTION_AUDIT (in days) instead.',
+    ]);
+    expect(retentionOf(config).audit).toBe(2);
+  });
+
   it.each([
     ['127.0.0.1', 'http://127.0.0.1:80'],
     ['0.0.0.0', 'http://127.0.0.1:80'],
@@ -226,13 +240,14 @@ describe('describeConfig', () => {
       POSTHORN_PREVIOUS_ENCRYPTION_KEYS: KEY,
       DATABASE_URL: 'postgres://app:s3cret@db:5432/posthorn?sslmode=require',
       POSTHORN_EGRESS_PROXY: 'http://me:sesame@proxy:3128',
+      POSTHORN_REDIS_URL: 'rediss://:mellon@redis:6379',
     },
   });
 
   it('has a line for every setting, with secrets masked', () => {
     const lines = describeConfig(config);
     expect(lines).toHaveLength(namedSettings.length);
-    expect(lines.join('\n')).not.toMatch(/do-not-show|s3cret|sesame|BwcH|,7,7/);
+    expect(lines.join('\n')).not.toMatch(/do-not-show|s3cret|sesame|mellon|BwcH|,7,7/);
     expect(lines).toContainEqual(expect.stringMatching(/^POSTHORN_ADMIN_KEY +\*\*\*\*$/));
     expect(lines).toContainEqual(
       expect.stringMatching(/^DATABASE_URL +postgres:\/\/app:\*\*\*\*@db:5432\/posthorn\?sslmode=require$/),

@@ -9,7 +9,9 @@
 import { egress, endpointLimits, keys } from './settings/access.ts';
 import { converters } from './settings/converters.ts';
 import { accepting, dispatching, ownership } from './settings/engine.ts';
+import { kafka } from './settings/kafka.ts';
 import { health, metrics, notices, operational, stream, tracing } from './settings/observing.ts';
+import { redis } from './settings/redis.ts';
 import { relay } from './settings/relay.ts';
 import { retention } from './settings/retention.ts';
 import { log, processes, server, storage } from './settings/server.ts';
@@ -37,6 +39,8 @@ export const sections = {
   Notices: notices,
   Tracing: tracing,
   Relay: relay,
+  Kafka: kafka,
+  Redis: redis,
 };
 
 export const settings = {
@@ -60,4 +64,6 @@ export const settings = {
   ...notices,
   ...tracing,
   ...relay,
+  ...kafka,
+  ...redis,
 };

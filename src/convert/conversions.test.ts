@@ -23,7 +23,7 @@ function create({ answer, fails = false }: { answer?: PoolAnswer; fails?: boolea
   const sent = new Map<string, StoredConversion>();
   const counts = { runs: 0, lookups: 0 };
   const conversions = new Conversions({
-    versions: { versionsOf: () => VERSIONS, hasNotices: false },
+    versions: { versionsOf: () => VERSIONS, deprecationOf: () => null, hasDeprecations: false },
     store: {
       async keep(conversions) {
         if (fails) throw new Error('no answer');
@@ -85,9 +85,9 @@ describe('VER-2: conversions', () => {
     expect(counts.runs).toBe(3);
   });
 
-  it('without a pin nothing is looked up, converted or said', async () => {
+  it('without a pin, or if the event has the pinned version, nothing is looked up or converted, and no header is added', async () => {
     const { conversions, convert, counts } = create();
-    expect(conversions.concerns(anEndpoint('https://example.com/'))).toBe(false);
+    expect(conversions.needsConversion(anEndpoint('https://example.com/'))).toBe(false);
     expect(await convert(null)).toEqual({ kind: 'ready', event: EVENT, headers: null });
     expect(await convert('v4')).toEqual({ kind: 'ready', event: EVENT, headers: null });
     expect(counts).toEqual({ runs: 0, lookups: 0 });

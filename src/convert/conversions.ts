@@ -1,5 +1,5 @@
 /**
- * The verb "convert" of an attempt: gives an event the version that its endpoint pins.
+ * The convert stage of an attempt: gives an event the version that its endpoint pins.
  *
  *   no pin, thin payload, already in that version ─────────────────────────────▶ ready, as published
  *   no such version, no chain of converters ───────────────────────────────────▶ ready, as published and flagged
@@ -16,7 +16,7 @@ import { Batcher } from '../domain/batcher.ts';
 import {
   CONVERSION_HEADER,
   type ConversionNote,
-  noticeHeaders,
+  deprecationHeaders,
   writeConversionNote,
 } from '../domain/conversion-header.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
@@ -101,12 +101,12 @@ export interface ConversionTrial {
 }
 
 /** Why a trial was not converted. */
-export const describeBusy = ({ restsForMs }: { readonly restsForMs?: number }): string =>
-  restsForMs === undefined
+export const describeBusy = ({ pausedForMs }: { readonly pausedForMs?: number }): string =>
+  pausedForMs === undefined
     ? 'Too many conversions wait. Try again.'
-    : `The converter hung or crashed several times in a row. Posthorn runs it again in ${Math.ceil(restsForMs / 1000)} s.`;
+    : `The converter hung or crashed several times in a row. Posthorn runs it again in ${Math.ceil(pausedForMs / 1000)} s.`;
 
-/** How many results that are too large for the cache are known by name. */
+/** Bounds `#tooLarge`, the names of results that are too large for the cache. */
 const MAX_TOO_LARGE = 1_000;
 const BATCH_ITEMS = 100;
 const BATCH_BYTES = 4 * 1024 * 1024;
@@ -114,22 +114,22 @@ const BATCH_BYTES = 4 * 1024 * 1024;
 export class Conversions implements PayloadConverter {
   readonly #options: ConversionsOptions;
   readonly #cache = new ConversionCache();
-  /** Who waits for which result. */
+  /** The callbacks that wait for a result, by its name. */
   readonly #waiting = new Map<string, ((answer: PoolAnswer | { readonly kind: 'gone' }) => void)[]>();
   /** Results that are stored and too large for the cache. */
   readonly #tooLarge = new Set<string>();
-  readonly #keeper: Batcher<Waiting<StoredConversion, Buffer>>;
-  readonly #finder: Batcher<Waiting<SentQuery, StoredConversion>>;
+  readonly #storeBatcher: Batcher<Waiting<StoredConversion, Buffer>>;
+  readonly #sentBatcher: Batcher<Waiting<SentQuery, StoredConversion>>;
 
   constructor(options: ConversionsOptions) {
     this.#options = options;
-    this.#keeper = new Batcher({
+    this.#storeBatcher = new Batcher({
       maxItems: BATCH_ITEMS,
       maxBytes: BATCH_BYTES,
       bytesOf: ({ data }) => data.length,
       write: (batch) => this.#keep(batch),
     });
-    this.#finder = new Batcher({
+    this.#sentBatcher = new Batcher({
       maxItems: BATCH_ITEMS,
       maxBytes: Number.POSITIVE_INFINITY,
       bytesOf: () => 0,
@@ -137,8 +137,8 @@ export class Conversions implements PayloadConverter {
     });
   }
 
-  concerns(endpoint: Endpoint): boolean {
-    return endpoint.apiVersion !== null || this.#options.versions.hasNotices;
+  needsConversion(endpoint: Endpoint): boolean {
+    return endpoint.apiVersion !== null || this.#options.versions.hasDeprecations;
   }
 
   expunge(eventId: Uuid): void {
@@ -148,11 +148,11 @@ export class Conversions implements PayloadConverter {
   convert(request: ConversionRequest, done: Done): void {
     const { endpoint, event, delivery } = request;
     const plan = this.#plan(endpoint, event);
-    if (plan.kind === 'as_is') return done(ready(event, plan.source, null));
+    if (plan.kind === 'as_is') return done(this.#ready(event, plan.source, null));
     if (plan.kind === 'as_published') return this.#sendAsPublished(event, plan.source, plan.reason, done);
     const task = { request, ...plan };
     if (delivery.attempts === delivery.attemptsBeforeReplay) return this.#convertAnew(task, done);
-    this.#finder.add({
+    this.#sentBatcher.add({
       deliveryId: delivery.id,
       afterAttempt: delivery.attemptsBeforeReplay,
       done: (sent) => {
@@ -160,7 +160,7 @@ export class Conversions implements PayloadConverter {
         else if (sent === null || sent.version !== plan.target.name) this.#convertAnew(task, done);
         else {
           this.#options.observer?.onConverted('reused', 0);
-          done(converted(task, sent.converter, sent.data));
+          done(this.#converted(task, sent.converter, sent.data));
         }
       },
     });
@@ -234,7 +234,7 @@ export class Conversions implements PayloadConverter {
     done: Done,
   ): void {
     this.#options.observer?.onAsPublished(reason);
-    done(ready(event, source, { status: 'as_published', reason }));
+    done(this.#ready(event, source, { status: 'as_published', reason }));
   }
 
   #convertAnew(task: Task, done: Done): void {
@@ -246,9 +246,9 @@ export class Conversions implements PayloadConverter {
     const { hash } = converters;
     const key: ConversionKey = { eventId: event.id, version: task.target.name, converter: hash };
     const cached = this.#cache.get(key);
-    if (cached !== undefined) return done(converted(task, hash, cached));
+    if (cached !== undefined) return done(this.#converted(task, hash, cached));
     const finish = (answer: PoolAnswer | { readonly kind: 'gone' }): void =>
-      done(answer.kind === 'converted' ? converted(task, hash, answer.data) : answer);
+      done(answer.kind === 'converted' ? this.#converted(task, hash, answer.data) : answer);
     const name = conversionName(key);
     const waiting = this.#waiting.get(name);
     if (waiting !== undefined) return void waiting.push(finish);
@@ -292,7 +292,7 @@ export class Conversions implements PayloadConverter {
       if (answer.kind === 'busy') return done(answer);
       observer?.onConverted(answer.kind, now() - startedAt);
       if (answer.kind === 'failed') return done(answer);
-      this.#keeper.add({
+      this.#storeBatcher.add({
         ...key,
         data: answer.data,
         done: (stored) => {
@@ -339,24 +339,24 @@ export class Conversions implements PayloadConverter {
       this.#options.onProblem('pass on a converted payload', error);
     }
   }
-}
 
-function converted(
-  { request: { event }, source, target }: Task,
-  converter: string,
-  data: Buffer,
-): ConversionResult {
-  const note = { status: 'converted', from: source.name, to: target.name, converter } as const;
-  return ready({ ...event, data, schemaVersion: target.name }, target, note);
-}
+  #converted(
+    { request: { event }, source, target }: Task,
+    converter: string,
+    data: Buffer,
+  ): ConversionResult {
+    const note = { status: 'converted', from: source.name, to: target.name, converter } as const;
+    return this.#ready({ ...event, data, schemaVersion: target.name }, target, note);
+  }
 
-/** `version` is the one that is sent. Null: it is not known. */
-function ready(
-  event: EventContent,
-  version: TypeVersion | null,
-  note: ConversionNote | null,
-): ConversionResult {
-  const notices = version === null ? null : noticeHeaders(version);
-  if (note === null) return { kind: 'ready', event, headers: notices };
-  return { kind: 'ready', event, headers: { ...notices, [CONVERSION_HEADER]: writeConversionNote(note) } };
+  /** `version` is the one that is sent. Null: it is not known. */
+  #ready(event: EventContent, version: TypeVersion | null, note: ConversionNote | null): ConversionResult {
+    const deprecation = deprecationHeaders(this.#options.versions.deprecationOf(event.type), version);
+    if (note === null) return { kind: 'ready', event, headers: deprecation };
+    return {
+      kind: 'ready',
+      event,
+      headers: { ...deprecation, [CONVERSION_HEADER]: writeConversionNote(note) },
+    };
+  }
 }

@@ -1,13 +1,13 @@
 /**
- * Runs converters in a few processs.
+ * Runs converters in a few processes.
  *
  *   convert ─▶ queued (tenants take turns) ─▶ running in a process ─▶ converted | failed
  *      │ full: busy        ▲                        │ the process was lost: it is replaced
  *      ▼                   └── once, in a fresh process ── not this conversion's fault
  *
- * A tenant uses at most all processs but one, so that a hanging converter never holds up all tenants. A converter that hung
- * or crashed several times in a row for a tenant rests for that tenant: its conversions are `busy` for a while instead of
- * taking a process each. Another tenant's payloads may suit it, so they do not wait.
+ * A tenant uses at most all processes but one, so that a hanging converter never holds up all tenants. A converter that hung
+ * or crashed several times in a row for a tenant is paused for that tenant: its conversions are `busy` for a while instead
+ * of taking a process each. The payloads of other tenants may not crash the converter, so they do not wait.
  */
 import type { Clock } from '../domain/clock.ts';
 import type { VersionStep } from '../domain/version-pins.ts';
@@ -20,7 +20,7 @@ export interface ConverterPoolOptions extends Omit<ProcessOptions, 'configUrl' |
   readonly processes: number;
   readonly maxQueued?: number;
   readonly maxQueuedPerTenant?: number;
-  readonly restMs?: number;
+  readonly pauseMs?: number;
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
@@ -34,15 +34,15 @@ export interface PoolRequest {
 export type PoolAnswer =
   | { readonly kind: 'converted'; readonly data: Buffer }
   | { readonly kind: 'failed'; readonly message: string }
-  /** Not tried: too many wait, or the process stops. `restsForMs`: the converter rests. */
-  | { readonly kind: 'busy'; readonly restsForMs?: number };
+  /** Not tried: too many wait, or the process stops. `pausedForMs`: the converter is paused. */
+  | { readonly kind: 'busy'; readonly pausedForMs?: number };
 
 interface Job {
   readonly tenant: string;
   readonly request: PoolRequest;
   readonly name: string;
   readonly done: (answer: PoolAnswer) => void;
-  /** True if it was lost with a process that something else had spoiled. */
+  /** True: its process died of another conversion, so this one runs once more. */
   isRetry: boolean;
 }
 
@@ -55,11 +55,11 @@ interface Slot {
 
 const MAX_QUEUED = 1_000;
 const MAX_QUEUED_PER_TENANT = 250;
-/** Losing a process this often in a row makes a converter rest. */
-const LOSSES_UNTIL_REST = 3;
-const REST_MS = 10_000;
+/** A converter that loses a process this often in a row is paused. */
+const LOSSES_UNTIL_PAUSE = 3;
+const PAUSE_MS = 10_000;
 /** How many lost converters are counted, over all tenants. The oldest are forgotten. */
-const MAX_RESTS = 1_000;
+const MAX_COUNTED_LOSSES = 1_000;
 const REOPEN_AFTER_MS = 1_000;
 
 const LOSSES = {
@@ -77,7 +77,7 @@ export class ConverterPool {
   /** Wait for a fresh process. The slot of each is opening one. */
   readonly #retries: Job[] = [];
   /** By tenant and converter. */
-  readonly #rests = new Map<string, { losses: number; until: number }>();
+  readonly #losses = new Map<string, { losses: number; until: number }>();
   #isClosed = false;
 
   /** `process` has loaded `set` and becomes the first of the pool. */
@@ -107,15 +107,15 @@ export class ConverterPool {
   /** Calls `done` exactly once, possibly before it returns. */
   convert(request: PoolRequest, done: (answer: PoolAnswer) => void): void {
     const name = `${request.type} ${request.path.map(({ from, to }) => `${from}→${to}`).join(', ')}`;
-    const restsUntil = this.#rests.get(restKey(request.tenant, name))?.until ?? 0;
-    const restsForMs = restsUntil - this.#options.clock.monotonic();
-    if (restsUntil > 0 && restsForMs > 0) return done({ kind: 'busy', restsForMs });
+    const pausedUntil = this.#losses.get(lossKey(request.tenant, name))?.until ?? 0;
+    const pausedForMs = pausedUntil - this.#options.clock.monotonic();
+    if (pausedUntil > 0 && pausedForMs > 0) return done({ kind: 'busy', pausedForMs });
     const job = { tenant: request.tenant, request, name, done, isRetry: false };
     if (this.#isClosed || !this.#queue.add(job)) return done({ kind: 'busy' });
     this.#startJobs();
   }
 
-  /** Ends all processs. Waiting conversions are `busy`. */
+  /** Ends all processes. Waiting conversions are `busy`. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const waiting = [
@@ -154,7 +154,7 @@ export class ConverterPool {
     process.run({ type, keys: this.#set.keysOf(type, path), data }, (answer) => {
       if (slot.job !== job) return;
       slot.job = null;
-      if (process.isWorn || process.isClosed) this.#replaceProcess(slot);
+      if (process.needsReplacement || process.isClosed) this.#replaceProcess(slot);
       this.#onAnswer(job, answer);
       this.#startJobs();
     });
@@ -162,7 +162,7 @@ export class ConverterPool {
 
   #onAnswer(job: Job, answer: ProcessAnswer): void {
     if (answer.kind !== 'lost') {
-      this.#rests.delete(restKey(job.tenant, job.name));
+      this.#losses.delete(lossKey(job.tenant, job.name));
       return job.done(
         answer.kind === 'failed'
           ? { kind: 'failed', message: `The converter of ${job.request.type} failed. ${answer.message}` }
@@ -175,20 +175,20 @@ export class ConverterPool {
       this.#retries.push(job);
       return;
     }
-    this.#countLoss(restKey(job.tenant, job.name));
+    this.#countLoss(lossKey(job.tenant, job.name));
     const what = LOSSES[answer.why === 'closed' ? 'exited' : answer.why](this.#limits);
     const message = `The converter of ${job.name} ${what}.`;
     job.done({ kind: 'failed', message });
   }
 
   #countLoss(key: string): void {
-    const { clock, restMs = REST_MS } = this.#options;
-    const losses = (this.#rests.get(key)?.losses ?? 0) + 1;
-    // After its rest one conversion tries it, and makes it rest again if it is lost too.
-    const until = losses >= LOSSES_UNTIL_REST ? clock.monotonic() + restMs : 0;
-    this.#rests.delete(key);
-    this.#rests.set(key, { losses, until });
-    if (this.#rests.size > MAX_RESTS) this.#rests.delete(this.#rests.keys().next().value!);
+    const { clock, pauseMs = PAUSE_MS } = this.#options;
+    const losses = (this.#losses.get(key)?.losses ?? 0) + 1;
+    // After the pause one conversion runs. If it loses its process too, the converter is paused again.
+    const until = losses >= LOSSES_UNTIL_PAUSE ? clock.monotonic() + pauseMs : 0;
+    this.#losses.delete(key);
+    this.#losses.set(key, { losses, until });
+    if (this.#losses.size > MAX_COUNTED_LOSSES) this.#losses.delete(this.#losses.keys().next().value!);
   }
 
   get #limits(): ProcessOptions {
@@ -224,4 +224,4 @@ export class ConverterPool {
   }
 }
 
-const restKey = (tenant: string, name: string): string => `${tenant}\n${name}`;
+const lossKey = (tenant: string, name: string): string => `${tenant}\n${name}`;

@@ -6,11 +6,12 @@
  *              │                 │ over the time or memory limit, process.exit, a crash: closed, the conversion is lost
  *              ▼ refused, or over the time limit of loading: closed, `open` throws
  *
- * A process that used much memory, or in which an earlier conversion left a failing timer or promise, is `isWorn`: its owner
+ * A process that used much memory, or in which an earlier conversion left a failing timer or promise, has `needsReplacement` set: its owner
  * replaces it between two conversions.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import type { Clock } from '../domain/clock.ts';
+import { converterProgram } from './converter-program.ts';
 import type {
   ConversionOrder,
   DeclaredConverter,
@@ -53,19 +54,14 @@ const LOAD_TIMEOUT_MS = 20_000;
 const HEADROOM_SHARE = 0.25;
 const HEADROOM_BYTES = 32 * 1024 * 1024;
 /** A process that holds this share of its memory between two conversions is replaced. */
-const WORN_SHARE = 0.75;
+const REPLACE_SHARE = 0.75;
 const MIB = 1024 * 1024;
 /** How V8 ends a process that allocates too much, and how the process or the system ends it. */
 const OUT_OF_MEMORY: ReadonlySet<string | null> = new Set(['SIGABRT', 'SIGTRAP', 'SIGILL', 'SIGKILL']);
 
 /** As much as a thread of Node has. The system gives 8 MiB. */
 const STACK_KIB = 3_900;
-
-/** Sources in a checkout, compiled code in an installed package. */
-export const PROCESS_MAIN = new URL(
-  import.meta.url.endsWith('.ts') ? './process-main.ts' : './process-main.js',
-  import.meta.url,
-);
+const SEMI_SPACE_MIB = 8;
 
 export class ConverterProcess {
   readonly #options: ProcessOptions;
@@ -78,7 +74,7 @@ export class ConverterProcess {
   /** The number of the latest conversion that the process has begun. */
   #begun = 0;
   #isClosed = false;
-  isWorn = false;
+  needsReplacement = false;
 
   /** Throws an error that says what is wrong with the configuration. */
   static async open(
@@ -103,16 +99,17 @@ export class ConverterProcess {
   private constructor(options: ProcessOptions) {
     this.#options = options;
     const maxBytes = options.memoryBytes * (1 + HEADROOM_SHARE);
-    this.#child = fork(PROCESS_MAIN, [], {
+    const { module, args, execArgv, env } = converterProgram({
+      heapMib: Math.ceil(maxBytes / MIB),
+      semiSpaceMib: SEMI_SPACE_MIB,
+      stackKib: STACK_KIB,
+    });
+    this.#child = fork(module, args, {
       serialization: 'advanced',
       // Converters need none of the server's secrets, and its output is Posthorn's log.
-      env: { NODE_ENV: process.env.NODE_ENV ?? 'production', TZ: process.env.TZ ?? 'UTC' },
+      env: { NODE_ENV: process.env.NODE_ENV ?? 'production', TZ: process.env.TZ ?? 'UTC', ...env },
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-      execArgv: [
-        `--max-old-space-size=${Math.ceil(maxBytes / MIB)}`,
-        '--max-semi-space-size=8',
-        `--stack-size=${STACK_KIB}`,
-      ],
+      execArgv: [...execArgv],
     });
     this.#child.on('message', (message) => this.#onMessage(message as ProcessMessage));
     this.#child.on('error', (error) => {
@@ -181,13 +178,13 @@ export class ConverterProcess {
         this.#begun = message.id;
         return;
       case 'spoiled':
-        this.isWorn = true;
+        this.needsReplacement = true;
         return;
       case 'converted':
       case 'failed':
         // A converter cannot answer for another one, unless it has found the channel: then the numbers differ.
         if (this.#done === null || message.id !== this.#conversions) return;
-        if (message.usedBytes > WORN_SHARE * this.#options.memoryBytes) this.isWorn = true;
+        if (message.usedBytes > REPLACE_SHARE * this.#options.memoryBytes) this.needsReplacement = true;
         this.#finish(
           message.kind === 'failed'
             ? { kind: 'failed', message: message.message }

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { ConverterPool, type ConverterPoolOptions } from './converter-pool.ts';
-import { ConverterProcess, PROCESS_MAIN } from './converter-process.ts';
+import { ConverterProcess } from './converter-process.ts';
 import { ConverterSet } from './converter-set.ts';
 
 export interface RunningConverters {
@@ -27,8 +27,6 @@ export async function loadConverters(
   const refuse = (why: string): ConfigFileError => new ConfigFileError(`${absolute} cannot be used: ${why}.`);
   if (!EXTENSIONS.has(path.extname(absolute))) throw refuse('its name must end in .ts, .mts, .js or .mjs');
   if (!existsSync(absolute)) throw refuse('there is no such file');
-  if (!existsSync(PROCESS_MAIN))
-    throw refuse('the single-file executable has no converters; use the npm package or the container image');
   try {
     const { process, loaded } = await ConverterProcess.open({ ...options, configUrl: url, modules: [] });
     try {

@@ -8,6 +8,7 @@ import { registerHooks } from 'node:module';
 import { getHeapStatistics } from 'node:v8';
 import { Worker } from 'node:worker_threads';
 import type { Converter } from './config-file.ts';
+import { importModule } from './import-module.ts';
 import type {
   ConversionOrder,
   DeclaredConverter,
@@ -80,7 +81,7 @@ async function load(setup: ProcessSetup): Promise<void> {
   maxResultBytes = setup.maxResultBytes;
   const loaded = recordModules(setup.modules);
   try {
-    const namespace = (await import(setup.configUrl)) as Record<string, unknown>;
+    const namespace = await importModule(setup.configUrl);
     const declared = declare(readConverters(namespace));
     const modules = setup.modules.length === 0 ? loaded : setup.modules;
     watch(setup.maxGrowthBytes);

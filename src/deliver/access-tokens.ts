@@ -79,7 +79,7 @@ export class AccessTokens {
     this.#clock = clock;
   }
 
-  source(client: TokenClient): TokenSource {
+  createSource(client: TokenClient): TokenSource {
     const { key } = client;
     return {
       get: (done) => {
@@ -133,12 +133,12 @@ export class AccessTokens {
     this.#waiting.delete(key);
     this.#cached.delete(key);
     const hasFailed = answer instanceof DeliveryError;
-    if (hasFailed) this.#noteFailure(key, answer);
+    if (hasFailed) this.#recordFailure(key, answer);
     else this.#cache(key, answer);
     for (const done of waiting) done(hasFailed ? answer : { value: answer.token, isFresh: true });
   }
 
-  #noteFailure(key: string, error: DeliveryError): void {
+  #recordFailure(key: string, error: DeliveryError): void {
     // The token endpoint has no part in a failure of this machine.
     if (error.errorClass === 'internal') return;
     const inARow = (this.#failures.get(key)?.inARow ?? 0) + 1;

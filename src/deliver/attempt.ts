@@ -52,7 +52,7 @@ export interface AttemptInput {
   /** Which headers are recorded without their values. */
   readonly redaction: HeaderRedaction;
   readonly timeoutMs: number;
-  /** When it started, on the wall clock and on the monotonic clock. */
+  /** When the attempt started, on the wall clock and on the monotonic clock. */
   readonly startedAt: number;
   readonly startMonotonic: number;
   /** Called when the connection is open. False: do not send the request. */
@@ -85,7 +85,7 @@ export class Attempt implements ExchangeOwner {
   #sentAt = 0;
   #firstByteMs: number | null = null;
   #redirects = 0;
-  #withdrawn = false;
+  #isWithdrawn = false;
   #shortage: string | null = null;
   #cancelDeadline: (() => void) | null = null;
 
@@ -125,7 +125,7 @@ export class Attempt implements ExchangeOwner {
   abandon(): void {
     this.#exchange?.cutShort();
     // Withdrawn, not failed: the next owner sends the delivery again, even if the receiver has processed it.
-    this.#withdrawn = true;
+    this.#isWithdrawn = true;
     this.#finish('internal', 'shutting down');
   }
 
@@ -140,7 +140,7 @@ export class Attempt implements ExchangeOwner {
 
   findRefusal(): DeliveryError | null {
     if (!this.input.maySend()) {
-      this.#withdrawn = true;
+      this.#isWithdrawn = true;
       return new DeliveryError('internal', 'withdrawn');
     }
     // Check the deadline here too: its timer may run after this.
@@ -167,7 +167,7 @@ export class Attempt implements ExchangeOwner {
 
   #fail(error: unknown): void {
     this.#shortage = shortageOf(error);
-    if (this.#shortage !== null) this.#withdrawn = true;
+    if (this.#shortage !== null) this.#isWithdrawn = true;
     this.#finish(exchangeErrorClass(error), error instanceof DeliveryError ? error.detail : codeOf(error));
   }
 
@@ -222,7 +222,7 @@ export class Attempt implements ExchangeOwner {
 
   #wasConnectionStale(exchange: Exchange, error: unknown): boolean {
     return (
-      exchange.reused &&
+      exchange.isReused &&
       !exchange.hasBegun &&
       isConnectionLoss(error) &&
       this.#context.clock.monotonic() - this.#sentAt < STALE_CONNECTION_MS
@@ -256,9 +256,9 @@ export class Attempt implements ExchangeOwner {
       requestHeaders: redactHeaders(this.#headers, this.input.redaction),
       responseHeaders: headers,
       responseBody: exchange?.body ?? null,
-      responseTruncated: exchange?.truncated ?? false,
+      responseTruncated: exchange?.isTruncated ?? false,
       retryAfterMs: parseRetryAfter(retryAfter, this.#context.clock.now()),
-      ...(this.#withdrawn && { withdrawn: true }),
+      ...(this.#isWithdrawn && { withdrawn: true }),
       ...(this.#shortage !== null && { shortage: this.#shortage }),
     };
     this.#context.onEnded(this);

@@ -22,7 +22,13 @@ export class DeliveryError extends Error {
 }
 
 /** Codes by which this machine says that it has run out of something. The receiver has no part in them. */
-const SHORTAGES = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDRNOTAVAIL']);
+export const SHORTAGES: ReadonlySet<string> = new Set([
+  'EMFILE',
+  'ENFILE',
+  'ENOBUFS',
+  'ENOMEM',
+  'EADDRNOTAVAIL',
+]);
 
 /** Returns the code of a shortage on this machine, or null if the error is another one. */
 export function shortageOf(error: unknown): string | null {

@@ -111,7 +111,7 @@ describe('DLV-7: a client certificate', () => {
     expect(names(curious)).toEqual(['client-one', 'client-two', null]);
   });
 
-  it('is not used any more after a change, and its connections close', async () => {
+  it('is no longer used after a change, and its connections close', async () => {
     const endpoint = withCertificate(curious, ONE, clientOne);
     await attempt(deliverer, endpoint);
     await attempt(deliverer, { ...endpoint, certificate: { ...clientTwo, ca: null } });

@@ -64,7 +64,7 @@ export interface OutgoingRequest {
   /** How many events this one stands for, besides itself. */
   readonly debounced?: number;
   /** A shorter deadline than the endpoint's own, for an endpoint that is consistently slow (DLV-3). */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
   /** Called when the connection is open. Returns false if the request must not be sent any more. */
   readonly maySend?: () => boolean;
 }
@@ -277,7 +277,7 @@ class HttpDeliverer implements Deliverer {
   #tokensOf(endpoint: Endpoint): TokenSource | null {
     const { auth: client } = endpoint;
     if (client?.type !== 'oauth2') return null;
-    return this.#tokens.source({
+    return this.#tokens.createSource({
       key: tokenKey(endpoint.id, client),
       group: tokenGroup(endpoint.tenant, client),
       request: (done) =>

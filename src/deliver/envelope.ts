@@ -9,8 +9,18 @@ import { noticeBody } from './notice-body.ts';
 
 const CLOSING_BRACE = 0x7d;
 
+let lastMs = 0;
+let lastTime = new Date(lastMs).toISOString();
+
+/** Most events of a batch, and many that follow each other, have the same millisecond. */
+function formatTime(ms: number): string {
+  if (ms !== lastMs) lastTime = new Date(ms).toISOString();
+  lastMs = ms;
+  return lastTime;
+}
+
 function envelopeHead(endpoint: Endpoint, event: EventContent, id: string): string {
-  const timestamp = new Date(timeOfId(event.id)).toISOString();
+  const timestamp = formatTime(timeOfId(event.id));
   let text = `{"id":"${id}","type":${JSON.stringify(event.type)},"timestamp":"${timestamp}"`;
   if (event.schemaVersion !== null) text += `,"schema_version":${JSON.stringify(event.schemaVersion)}`;
   if (endpoint.apiVersion !== null) text += `,"api_version":${JSON.stringify(endpoint.apiVersion)}`;

@@ -30,13 +30,13 @@ export class Exchange implements SlotHandler {
   status: number | null = null;
   headers: Record<string, string> | null = null;
   /** True if the body is incomplete. */
-  truncated = false;
+  isTruncated = false;
   /** Null: the connection was already open. */
   times: ConnectTimes | null = null;
   /** True if any byte of a response arrived. */
   hasBegun = false;
   /** True if the connection carried a request before this one. */
-  reused: boolean;
+  isReused: boolean;
   readonly #owner: ExchangeOwner;
   readonly #slot: Slot;
   #informational = 0;
@@ -50,7 +50,7 @@ export class Exchange implements SlotHandler {
   constructor(owner: ExchangeOwner, slot: Slot) {
     this.#owner = owner;
     this.#slot = slot;
-    this.reused = slot.wasUsed;
+    this.isReused = slot.wasUsed;
   }
 
   start(options: Dispatcher.DispatchOptions): void {
@@ -72,20 +72,20 @@ export class Exchange implements SlotHandler {
   cutShort(): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.truncated = this.status !== null;
+    this.isTruncated = this.status !== null;
     this.#slot.drop();
   }
 
   onConnected(times: ConnectTimes): void {
     this.times = times;
-    this.reused = false;
+    this.isReused = false;
   }
 
   mayRead(): boolean {
     if (this.#isOver || this.#wireBytes <= this.#owner.wireCapBytes) return true;
     if (this.status === null) this.#fail(new DeliveryError('response_headers_too_large'));
     else {
-      this.truncated = true;
+      this.isTruncated = true;
       this.#end();
     }
     return false;
@@ -136,7 +136,7 @@ export class Exchange implements SlotHandler {
     if (this.#chunks === null) this.#chunks = [kept];
     else this.#chunks.push(kept);
     if (chunk.length <= room) return;
-    this.truncated = true;
+    this.isTruncated = true;
     this.#end();
   }
 
@@ -154,7 +154,7 @@ export class Exchange implements SlotHandler {
       return;
     }
     // The status decides the outcome. An error after it only truncates the body.
-    this.truncated = true;
+    this.isTruncated = true;
     this.#end();
   }
 

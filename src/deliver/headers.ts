@@ -142,13 +142,15 @@ function namesOf(headers: Readonly<Record<string, string>>): Record<string, stri
   return names;
 }
 
+/** A signature header may have one of these endings, for the signature of a coming or a former secret. */
+export const SIGNATURE_SUFFIXES = ['', '-next', '-previous'] as const;
+
 /** The names that the endpoint gave: of its headers, and of its signature. */
 export function givenNames({ headers, signature }: Endpoint): GivenNames {
   const names = namesOf(headers);
   const header = typeof signature === 'string' ? null : signature.header;
   if (header !== null) {
-    for (const suffix of ['', '-next', '-previous'])
-      names[`${header.toLowerCase()}${suffix}`] = `${header}${suffix}`;
+    for (const suffix of SIGNATURE_SUFFIXES) names[`${header.toLowerCase()}${suffix}`] = `${header}${suffix}`;
   }
   return names;
 }

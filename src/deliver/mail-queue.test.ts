@@ -57,7 +57,7 @@ it('OBS-4: a message that has left the queue is never sent, and makes room', asy
   const first = add('a', 'a1')!;
   const second = add('a', 'a2')!;
   expect(add('a', 'a3')).toBeNull();
-  expect([first.leave(), second.leave(), second.leave()]).toEqual([false, true, false]);
+  expect([first.withdraw(), second.withdraw(), second.withdraw()]).toEqual([false, true, false]);
   expect(add('a', 'a4')).not.toBeNull();
   await end('a1');
   expect(started).toEqual(['a1', 'a4']);

@@ -7,7 +7,7 @@
  * - The queue is bounded, for each tenant and for all of them.
  *
  *   add ──▶ waiting ──▶ sending ──▶ done (a connection is free again)
- *    │         └── leave: it is never sent
+ *    │         └── withdraw: it is never sent
  *    └── full: refused
  *
  * A connection is free only when the transport has ended, even if the sender has given up before: otherwise messages would
@@ -23,10 +23,10 @@ export interface MailQueueLimits {
 
 /** A message that was added. */
 export interface QueuedMail {
-  /** How the message ended. */
+  /** Resolves when the transport has sent the message. Rejects with its error. */
   readonly sent: Promise<void>;
   /** Removes the message if it waits. Returns false if it is being sent or was sent. */
-  leave(): boolean;
+  withdraw(): boolean;
 }
 
 type Send = () => Promise<void>;
@@ -68,7 +68,7 @@ export class MailQueue {
     line.waiting.add(run);
     if (name !== OPERATOR) this.#waitingOfTenants += 1;
     this.#sendNext();
-    return { sent: promise, leave: () => this.#remove(name, line, run) };
+    return { sent: promise, withdraw: () => this.#remove(name, line, run) };
   }
 
   #sendNext(): void {

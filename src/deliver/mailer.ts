@@ -23,7 +23,7 @@ import type { AttemptRequest } from '../ports/stages.ts';
 import { codeOf, errorMessage } from './classify-error.ts';
 import { MailQueue, type QueuedMail } from './mail-queue.ts';
 import { noticeBody, subjectOf } from './notice-body.ts';
-import { addressOf, maskedAddress, maskedTarget } from './redacted-url.ts';
+import { addressOf, maskAddress, maskTarget } from './redacted-url.ts';
 
 /** One message for one recipient. */
 export interface Mail {
@@ -60,7 +60,7 @@ export interface MailerOptions {
   readonly publicUrl: string;
 }
 
-class NotSent extends Error {
+class NotSentError extends Error {
   readonly errorClass: ErrorClass;
 
   constructor(errorClass: ErrorClass, message: string) {
@@ -69,10 +69,10 @@ class NotSent extends Error {
   }
 }
 
-/** The lease has expired: another worker sends it. */
-class Withdrawn extends Error {}
+/** The lease has expired: another worker sends the message. */
+class WithdrawnError extends Error {}
 /** This process stops before the server has answered. */
-class Interrupted extends Withdrawn {}
+class InterruptedError extends WithdrawnError {}
 
 /** How many messages a process sends at once. */
 export const MAIL_CONNECTIONS = 3;
@@ -113,7 +113,7 @@ export class Mailer {
       timing: { dnsMs: null, connectMs: null, tlsMs: null, firstByteMs: null },
       statusCode: null,
       error: null,
-      url: maskedTarget(request.endpoint.url),
+      url: maskTarget(request.endpoint.url),
       requestHeaders,
       responseHeaders: null,
       responseBody: null,
@@ -131,7 +131,7 @@ export class Mailer {
 
   #compose({ endpoint, event, deliveryId, number }: AttemptRequest, startedAt: number): Mail {
     const { from, publicUrl } = this.#options;
-    if (!isNoticeType(event.type)) throw new NotSent('mail_rejected', 'A notifier sends notices only.');
+    if (!isNoticeType(event.type)) throw new NotSentError('mail_rejected', 'A notifier sends notices only.');
     return {
       from,
       to: addressOf(endpoint.url),
@@ -155,27 +155,29 @@ export class Mailer {
   ): Promise<void> {
     const { transport, confirmations, publicUrl, clock } = this.#options;
     if (transport === null)
-      throw new NotSent('mail_failed', 'There is no mail server: set POSTHORN_SMTP_URL.');
+      throw new NotSentError('mail_failed', 'There is no mail server: set POSTHORN_SMTP_URL.');
     const isConfirmation = event.type === noticeTypes.confirmation;
     if (!isConfirmation && endpoint.notifier?.confirmation !== undefined)
-      throw new NotSent('mail_rejected', 'The owner of the address has not confirmed it.');
+      throw new NotSentError('mail_rejected', 'The owner of the address has not confirmed it.');
     if (isConfirmation && !(await confirmations.claim(endpoint, event)))
-      throw new NotSent('mail_rejected', 'Too many confirmations were sent. Try again tomorrow.');
+      throw new NotSentError('mail_rejected', 'Too many confirmations were sent. Try again tomorrow.');
     const link = isConfirmation ? confirmations.linkTo(endpoint, event) : null;
     const text = noticeBody(endpoint, event, publicUrl, link).toString('utf8');
     let isSending = false;
     const send = async (): Promise<void> => {
-      if (!maySend()) throw new Withdrawn();
+      if (!maySend()) throw new WithdrawnError();
       isSending = true;
       onSending();
       await transport.send({ ...mail, text });
     };
     try {
       const queued = this.#queue.add(endpoint.operator ? null : endpoint.tenant, send);
-      if (queued === null) throw new NotSent('mail_failed', 'Too many messages wait for the mail server.');
-      await this.#within(endpoint.timeoutMs, queued, clock);
+      if (queued === null)
+        throw new NotSentError('mail_failed', 'Too many messages wait for the mail server.');
+      await this.#waitWithin(endpoint.timeoutMs, queued, clock);
     } catch (error) {
-      if (isConfirmation && !(isSending && isUnknown(error))) await confirmations.release(endpoint, event);
+      if (isConfirmation && !(isSending && isOutcomeUnknown(error)))
+        await confirmations.release(endpoint, event);
       throw error;
     }
   }
@@ -184,17 +186,17 @@ export class Mailer {
    * A message that waits when the time is over is never sent by this attempt. One that the server takes later is sent again,
    * with the same Message-ID.
    */
-  #within(ms: number, { sent, leave }: QueuedMail, clock: Clock): Promise<void> {
+  #waitWithin(ms: number, { sent, withdraw }: QueuedMail, clock: Clock): Promise<void> {
     const { signal } = this.#closed;
     return new Promise<void>((resolve, reject) => {
       const end = (error: Error): void => {
-        leave();
+        withdraw();
         cancel();
         signal.removeEventListener('abort', interrupt);
         reject(error);
       };
-      const interrupt = (): void => end(new Interrupted());
-      const cancel = clock.after(ms, () => end(new NotSent('timeout', errorMessage('timeout'))));
+      const interrupt = (): void => end(new InterruptedError());
+      const cancel = clock.after(ms, () => end(new NotSentError('timeout', errorMessage('timeout'))));
       signal.addEventListener('abort', interrupt);
       if (signal.aborted) interrupt();
       sent.then(resolve, reject).finally(() => {
@@ -205,27 +207,27 @@ export class Mailer {
   }
 }
 
-/** Once it is being sent: the server may have taken it. */
-const isUnknown = (error: unknown): boolean =>
-  error instanceof Interrupted || (error instanceof NotSent && error.errorClass === 'timeout');
+/** True if the server may have taken a message that was being sent. */
+const isOutcomeUnknown = (error: unknown): boolean =>
+  error instanceof InterruptedError || (error instanceof NotSentError && error.errorClass === 'timeout');
 
 /** The code by which a mail server takes a message. */
 const MAIL_TAKEN = 250;
 
-/** As they are recorded: attempts outlive the notifier, so they do not contain the address. */
+/** The headers as an attempt records them. Attempts outlive the notifier, so the address is masked. */
 const headersOf = ({ from, to, subject, messageId, headers }: Mail): Record<string, string> => ({
   'content-type': 'text/plain; charset=utf-8',
   from,
-  to: maskedAddress(to),
+  to: maskAddress(to),
   subject,
   'message-id': messageId,
   ...headers,
 });
 
 function failureOf(error: unknown): Partial<AttemptOutcome> {
-  if (error instanceof Withdrawn)
+  if (error instanceof WithdrawnError)
     return { error: { class: 'internal', message: errorMessage('internal', 'withdrawn') }, withdrawn: true };
-  if (error instanceof NotSent) return { error: { class: error.errorClass, message: error.message } };
+  if (error instanceof NotSentError) return { error: { class: error.errorClass, message: error.message } };
   const { responseCode } = error as { responseCode?: unknown };
   // Only the code: the text of the answer may name machines of the operator.
   const code = typeof responseCode === 'number' ? responseCode : null;

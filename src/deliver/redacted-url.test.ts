@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { maskedTarget } from './redacted-url.ts';
+import { maskTarget } from './redacted-url.ts';
 
 it.each([
   ['https://hooks.slack.test/services/T0/SECRET?x=1', 'https://hooks.slack.test/[redacted]'],
@@ -10,5 +10,5 @@ it.each([
   ['mailto:', 'mailto:[redacted]'],
   ['no URL', '[redacted]'],
 ])('OBS-4: %s is shown as %s', (url, shown) => {
-  expect(maskedTarget(url)).toBe(shown);
+  expect(maskTarget(url)).toBe(shown);
 });

@@ -1,17 +1,17 @@
 export const REDACTED_LINK = '[redacted]';
 
 /**
- * Where a notifier's messages go, as history and logs may show it: the URL of a chat without its path, which is a credential,
- * or an e-mail address of which one letter and the domain are left.
+ * Returns the target of a notifier as history and logs may show it: the URL of a chat without its path, which is a
+ * credential, or the first letter and the domain of an e-mail address.
  */
-export function maskedTarget(url: string): string {
-  if (url.startsWith('mailto:')) return `mailto:${maskedAddress(addressOf(url))}`;
+export function maskTarget(url: string): string {
+  if (url.startsWith('mailto:')) return `mailto:${maskAddress(addressOf(url))}`;
   const origin = URL.parse(url)?.origin;
   return origin === undefined ? REDACTED_LINK : `${origin}/${REDACTED_LINK}`;
 }
 
 /** `jane@example.com` becomes `j…@example.com`. */
-export function maskedAddress(address: string): string {
+export function maskAddress(address: string): string {
   const at = address.lastIndexOf('@');
   return at < 1 ? REDACTED_LINK : `${[...address][0]}…${address.slice(at)}`;
 }

@@ -9,7 +9,7 @@ export interface Redirect {
   readonly hops: number;
 }
 
-/** Which redirects of an attempt are followed, and what goes along. */
+/** Which redirects of an attempt are followed, and which headers the next request keeps. */
 export interface RedirectRules {
   readonly allowed: number;
   /** Redirects stay on the host of the endpoint, because only that one has consented to the requests. */

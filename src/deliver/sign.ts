@@ -104,10 +104,10 @@ export function createSigner(endpoint: Endpoint): Signer {
     form,
     sign: createFormSigner(form, members),
   }));
-  const nothingSigned = () => new SecretUnusableError('The endpoint has no active secret.');
+  const newNoSecretError = () => new SecretUnusableError('The endpoint has no active secret.');
   if (kept.length === 0)
     return (input, headers) => {
-      if (!current!.sign(input, headers)) throw nothingSigned();
+      if (!current!.sign(input, headers)) throw newNoSecretError();
     };
   return (input, headers) => {
     const signed: Record<string, string> = {};
@@ -121,7 +121,7 @@ export function createSigner(endpoint: Endpoint): Signer {
         else signed[`${name}-previous`] ??= value;
       }
     }
-    if (!isSigned) throw nothingSigned();
+    if (!isSigned) throw newNoSecretError();
     Object.assign(headers, signed);
   };
 }

@@ -4,18 +4,18 @@ import type { Lane } from './lane.ts';
 
 const newHeap = () => new Heap<{ at: number; lane: Lane }>((a, b) => a.at < b.at);
 
-/** One timer for all lanes: calls `ring` for each lane at its time. Setting an earlier time replaces a later one. */
+/** One timer for all lanes: calls `onTime` for each lane at its time. Setting an earlier time replaces a later one. */
 export class Alarms {
   readonly #clock: Clock;
-  readonly #ring: (lane: Lane) => void;
+  readonly #onTime: (lane: Lane) => void;
   #heap = newHeap();
   readonly #times = new Map<Lane, number>();
   #cancel: (() => void) | null = null;
   #timerAt = Number.POSITIVE_INFINITY;
 
-  constructor(clock: Clock, ring: (lane: Lane) => void) {
+  constructor(clock: Clock, onTime: (lane: Lane) => void) {
     this.#clock = clock;
-    this.#ring = ring;
+    this.#onTime = onTime;
   }
 
   set(lane: Lane, at: number): void {
@@ -67,7 +67,7 @@ export class Alarms {
       this.#heap.pop();
       if (this.#times.get(next.lane) !== next.at) continue;
       this.#times.delete(next.lane);
-      this.#ring(next.lane);
+      this.#onTime(next.lane);
     }
     this.#startTimer();
   }

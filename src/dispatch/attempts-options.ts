@@ -1,9 +1,9 @@
-/** What `Attempts` needs of the other parts of the engine, and whom it tells what happens. */
+/** The parts of the engine that `Attempts` needs, and the observer that it reports to. */
 import type { Clock } from '../domain/clock.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { EventContent } from '../domain/event.ts';
 import type { AttemptOutcome, Verdict } from '../domain/outcome.ts';
-import type { PayloadConverter, ResultRecorder, SendRequest } from '../ports/stages.ts';
+import type { AttemptRequest, PayloadConverter, ResultRecorder, SendRequest } from '../ports/stages.ts';
 import type { BatchAttemptsOptions } from './batch-attempts.ts';
 import type { DebounceDecisions } from './debounce.ts';
 import type { Lane, LaneItem } from './lane.ts';
@@ -28,6 +28,8 @@ export interface AttemptObserver {
   /** This machine lacked a resource for a request. `code` is the error code, such as EMFILE. */
   onShortage(code: string): void;
   onCircuitChanged(lane: Lane): void;
+  /** The adaptive limits of a slow endpoint were lowered or raised. */
+  onLimitsChanged(lane: Lane): void;
   /** The endpoint answered 410 to a request that started at `startedAt`. The dead letter is already recorded. */
   onEndpointGone(endpoint: Endpoint, startedAt: number): void;
 }
@@ -40,7 +42,7 @@ export interface AttemptsOptions extends Pick<BatchAttemptsOptions, 'composer' |
   /** Null: there is no catalogue, and every event is sent as it was published. */
   readonly converter: PayloadConverter | null;
   readonly startLog: Pick<StartLog, 'record'>;
-  readonly debounce: Pick<DebounceDecisions, 'decide'>;
+  readonly debounce: Pick<DebounceDecisions, 'decide' | 'isDeciding'>;
   readonly send: SendRequest;
   readonly settler: ResultRecorder;
   readonly scheduler: Pick<Scheduler, 'release'>;
@@ -50,4 +52,13 @@ export interface AttemptsOptions extends Pick<BatchAttemptsOptions, 'composer' |
   /** Recently started deliveries: ignore late reports of their commit. */
   readonly recentStarts: Pick<RecentIds, 'add'>;
   readonly retryAfterCapMs: number;
+}
+
+/** A payload in the version that the endpoint pins. */
+export interface ReadyPayload {
+  readonly event: EventContent;
+  /** The settings that the endpoint had when the payload was converted. */
+  readonly apiVersion: Endpoint['apiVersion'];
+  readonly kind: Endpoint['payload'];
+  readonly headers: AttemptRequest['versionHeaders'];
 }

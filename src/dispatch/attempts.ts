@@ -16,20 +16,13 @@ import { eventIdOfDelivery, newId } from '../domain/ids.ts';
 import { type AttemptOutcome, type DeadReason, unsentOutcome, type Verdict } from '../domain/outcome.ts';
 import type { HealthChange, SettledAttempt, Settlement } from '../ports/delivery-queue.ts';
 import type { AttemptRequest } from '../ports/stages.ts';
-import type { AttemptsOptions } from './attempts-options.ts';
+import type { AttemptsOptions, ReadyPayload } from './attempts-options.ts';
 import { BatchAttempts, type StartResult } from './batch-attempts.ts';
+import { isDebounced } from './debounce.ts';
 import { updateHealth } from './endpoint-health.ts';
 import type { Lane, LaneItem } from './lane.ts';
 import { newSettlement, newStart } from './records.ts';
-
-/** A payload in the version that the endpoint pins. */
-interface ReadyPayload {
-  readonly event: EventContent;
-  /** Of the endpoint when it was converted. */
-  readonly apiVersion: Endpoint['apiVersion'];
-  readonly kind: Endpoint['payload'];
-  readonly headers: AttemptRequest['versionHeaders'];
-}
+import { chooseTimeout } from './slow-endpoints.ts';
 
 /** A delivery that was on the wire in this many crashes of its worker is poison. */
 const MAX_CRASHES = 3;
@@ -61,7 +54,7 @@ export class Attempts {
   constructor(options: AttemptsOptions) {
     this.#options = options;
     this.#batches = new BatchAttempts(options, {
-      markGone: (lane, item) => this.#markDead(lane, item, 'expired'),
+      markExpired: (lane, item) => this.#markDead(lane, item, 'expired'),
       putBack: (lane, item) => this.#putBack(lane, item),
       putBackUntil: (lane, item, until) => this.#putBackUntil(lane, item, until),
       withdraw: (lane, item, outcome) => this.#withdraw(lane, item, outcome),
@@ -91,9 +84,10 @@ export class Attempts {
   // --- before the request ---------------------------------------------------------------------------------
 
   start(lane: Lane, item: LaneItem): void {
-    const { clock, recentStarts } = this.#options;
+    const { clock, recentStarts, debounce } = this.#options;
     recentStarts.add(item.delivery.id);
-    if (clock.now() > expiresAt(item.delivery, lane.endpoint.retry))
+    item.sendBefore = Number.POSITIVE_INFINITY;
+    if (clock.isSteady !== false && clock.now() > expiresAt(item.delivery, lane.endpoint.retry))
       return this.#markDead(lane, item, 'expired');
     if (item.crashes >= MAX_CRASHES) return this.#markDead(lane, item, 'worker_crash');
     if (item.crashes > 0 && lane.isCareful) {
@@ -103,16 +97,20 @@ export class Attempts {
     }
     if (lane.endpoint.batch !== null) this.#batches.start(lane, item);
     else if (isDebounced(lane, item)) this.#debounce(lane, item);
+    // A decision that began while the endpoint had other settings might end the delivery while it is sent.
+    else if (lane.endpoint.debounce === null && debounce.isDeciding(lane)) this.#putBack(lane, item);
     else this.#loadPayload(lane, item);
   }
 
   /** Asks the store whether the delivery is sent, waits, or is superseded by another one with its key. */
   #debounce(lane: Lane, item: LaneItem): void {
-    this.#options.debounce.decide(lane, item).then(
-      ({ kind, until, debounced, skipped }) => {
-        lane.forgetQueued(skipped);
+    const { clock, debounce } = this.#options;
+    debounce.decide(lane, item).then(
+      ({ kind, until, debounced, askedAt }) => {
         item.debounced = debounced;
-        if (kind === 'send') this.#loadPayload(lane, item);
+        item.sendBefore = askedAt + MAX_RECORDING_MS;
+        if (kind === 'send' && item.sendBefore < clock.monotonic()) this.#putBack(lane, item);
+        else if (kind === 'send') this.#loadPayload(lane, item);
         else if (kind === 'wait') this.#putBackUntil(lane, item, until);
         else this.#drop(lane, item);
       },
@@ -129,7 +127,7 @@ export class Attempts {
     if (this.#options.payloads.isExpunged(eventId)) return this.#markDead(lane, item, 'expired');
     if (item.event !== null) return this.#prepare(lane, item, item.event);
     const { budget, clock } = this.#options;
-    // Fast endpoints give their memory back soon. A slow one keeps a request on the wire, so that it goes on.
+    // Fast endpoints give their memory back soon. A slow one may still have one request on the wire.
     if (budget.isOutOfBytes && lane.inFlight > 1 && !lane.responseTimes.isKnownToBeFast(clock.now()))
       return this.#putBack(lane, item, MEMORY_BACK_OFF_MS);
     this.#options.payloads.load(eventId, (event) => {
@@ -142,7 +140,7 @@ export class Attempts {
     });
   }
 
-  /** A careful lane records the start first, so that a conversion that ends the worker is found out like any other poison. */
+  /** A careful lane records the start first, so that a conversion that crashes the worker is identified like other poison. */
   #prepare(lane: Lane, item: LaneItem, event: EventContent): void {
     if (lane.isCareful)
       this.#recordStartIfNeeded(lane, item, (isLate) =>
@@ -160,13 +158,13 @@ export class Attempts {
     const { converter } = this.#options;
     const { endpoint } = lane;
     const { apiVersion, payload: kind } = endpoint;
-    if (converter === null || !converter.concerns(endpoint))
+    if (converter === null || !converter.needsConversion(endpoint))
       return next({ event, headers: null, apiVersion, kind });
     converter.convert({ endpoint, event, delivery: item.delivery }, (result) => {
       if (result.kind === 'ready') {
         if (result.event !== event) this.#countConverted(item, result.event.data.length);
         next({ event: result.event, headers: result.headers, apiVersion, kind });
-      } else if (result.kind === 'busy') this.#waitForConverter(lane, item, result.restsForMs);
+      } else if (result.kind === 'busy') this.#waitForConverter(lane, item, result.pausedForMs);
       else if (result.kind === 'gone') this.#markDead(lane, item, 'expired');
       else this.#failConversion(lane, item, event, result.message);
     });
@@ -178,10 +176,10 @@ export class Attempts {
     item.convertedBytes = bytes;
   }
 
-  /** If a converter rests, deliveries that do not need it go on, unless order forbids it. */
-  #waitForConverter(lane: Lane, item: LaneItem, restsForMs = 0): void {
-    if (restsForMs === 0 || lane.fifo) this.#putBack(lane, item, Math.max(restsForMs, BUSY_BACK_OFF_MS));
-    else this.#putBackUntil(lane, item, this.#options.clock.now() + restsForMs);
+  /** If a converter is paused, deliveries that do not need it go on. A FIFO lane waits, to keep the order. */
+  #waitForConverter(lane: Lane, item: LaneItem, pausedForMs = 0): void {
+    if (pausedForMs === 0 || lane.isFifo) this.#putBack(lane, item, Math.max(pausedForMs, BUSY_BACK_OFF_MS));
+    else this.#putBackUntil(lane, item, this.#options.clock.now() + pausedForMs);
   }
 
   /** A failed attempt without a request. It says nothing about the receiver. */
@@ -197,7 +195,8 @@ export class Attempts {
   #recordStartIfNeeded(lane: Lane, item: LaneItem, next: (isLate: () => boolean) => void): void {
     // `notBefore` is set: an earlier owner may have settled the delivery. Recording the start then fails.
     // A requested delivery may have been settled since the request was read.
-    const mustRecord = lane.fifo || item.isProbe || item.isRequested || lane.isCareful || item.notBefore > 0;
+    const mustRecord =
+      lane.isFifo || item.isProbe || item.isRequested || lane.isCareful || item.notBefore > 0;
     if (!mustRecord) return next(() => false);
     const { clock } = this.#options;
     const requestedAt = clock.monotonic();
@@ -225,10 +224,12 @@ export class Attempts {
     // The endpoint may have been paused, or its circuit opened, since the delivery was chosen.
     const isHeld = !lane.isActive || (!item.isProbe && !lane.breaker.allowsTraffic);
     const { endpoint } = lane;
-    // Its version may have changed, too. The next start converts to the new one.
+    // The endpoint may pin another version by now. The next start converts to that one.
     const isOutdated = payload.apiVersion !== endpoint.apiVersion || payload.kind !== endpoint.payload;
-    if (isHeld || isOutdated || !ownership.maySend(lane.shard)) return this.#putBack(lane, item);
-    const waitMs = lane.tryStart(clock.monotonic());
+    const now = clock.monotonic();
+    const isLate = item.sendBefore! < now;
+    if (isHeld || isOutdated || isLate || !ownership.maySend(lane.shard)) return this.#putBack(lane, item);
+    const waitMs = lane.tryStart(now);
     if (waitMs > MAX_PACE_MS) return this.#putBack(lane, item);
     if (waitMs > 0) {
       clock.after(waitMs, () => this.#send(lane, item, payload));
@@ -244,6 +245,7 @@ export class Attempts {
       waitingSince: delivery.dueAt ?? delivery.agesFrom,
       retryReason: delivery.trigger === 'auto' ? delivery.lastErrorClass : delivery.trigger,
       ...(item.debounced && { debounced: item.debounced }),
+      timeoutMs: chooseTimeout(lane, item),
       maySend: () => !lane.isClosed && ownership.maySend(lane.shard),
     };
     send(request, (outcome) => this.#onAnswered(lane, item, request, outcome));
@@ -261,7 +263,8 @@ export class Attempts {
     const { clock, random, retryAfterCapMs, scheduler, observer } = this.#options;
     const now = clock.now();
     const { delivery } = item;
-    const verdict = decide(outcome, delivery, lane.endpoint.retry, { now, random, retryAfterCapMs });
+    const context = { now, random, retryAfterCapMs, mayExpire: clock.isSteady ?? true };
+    const verdict = decide(outcome, delivery, lane.endpoint.retry, context);
     const attempt: SettledAttempt = {
       id: newId(now),
       outcome,
@@ -281,7 +284,8 @@ export class Attempts {
 
   #updateHealth(lane: Lane, item: LaneItem, attempt: SettledAttempt, now: number): HealthChange | null {
     const { observer, retryAfterCapMs } = this.#options;
-    const { health, isCircuitChanged } = updateHealth(lane, item, attempt, now);
+    const { health, isCircuitChanged, areLimitsChanged } = updateHealth(lane, item, attempt, now);
+    if (areLimitsChanged) observer.onLimitsChanged(lane);
     if (isCircuitChanged) {
       // A probe needs only a few candidates. The rest of the queue would only take memory.
       if (!lane.breaker.allowsTraffic) lane.clearQueue();
@@ -291,9 +295,9 @@ export class Attempts {
     if (statusCode !== 429 || retryAfterMs === null) return health;
     const holdUntil = now + Math.min(retryAfterMs, retryAfterCapMs);
     lane.holdUntil = Math.max(lane.holdUntil, holdUntil);
-    // It is stored, so that a worker that takes the endpoint over waits too.
-    const unchanged = { endpointId: lane.id, breaker: lane.breaker.record, failingSince: lane.failingSince };
-    return { ...(health ?? unchanged), holdUntil };
+    // The hold is stored, so that a worker that takes the endpoint over waits too.
+    // Without a change of the circuit, only the hold: a probe may have been started since.
+    return { ...(health ?? { endpointId: lane.id, breaker: null, failingSince: null }), holdUntil };
   }
 
   /** `endpoint` is the endpoint as it was when the request was sent. It may have another URL by now. */
@@ -317,9 +321,9 @@ export class Attempts {
     });
   }
 
-  #onSettled(lane: Lane, item: LaneItem, { verdict, attempt }: Settlement, moved: boolean): void {
+  #onSettled(lane: Lane, item: LaneItem, { verdict, attempt }: Settlement, hasMoved: boolean): void {
     const { budget, laneKeeper } = this.#options;
-    if (moved && verdict.kind === 'retry') {
+    if (hasMoved && verdict.kind === 'retry') {
       const next = {
         ...item.delivery,
         attempts: item.delivery.attempts + 1,
@@ -329,10 +333,10 @@ export class Attempts {
       } as const;
       lane.reschedule(item, next, budget.hasRoom(lane.size) && lane.queuedRetries < budget.laneItems);
     } else {
-      lane.finish(item, moved);
+      lane.finish(item, hasMoved);
     }
     this.#endAttempt(lane, item);
-    if (!moved) laneKeeper.reload(lane, 'all');
+    if (!hasMoved) laneKeeper.reload(lane, 'all');
   }
 
   // --- without a request ----------------------------------------------------------------------------------
@@ -388,7 +392,3 @@ export class Attempts {
     this.#options.laneKeeper.onAttemptEnded(lane);
   }
 }
-
-/** Replays, and deliveries that somebody requested, are sent as they are. */
-const isDebounced = ({ endpoint }: Lane, { delivery, isRequested }: LaneItem): boolean =>
-  endpoint.debounce !== null && delivery.trigger === 'auto' && !isRequested;

@@ -27,6 +27,7 @@ import type { Ownership } from './ownership.ts';
 import type { RecentIds } from './recent-ids.ts';
 import { newSettlement } from './records.ts';
 import type { Scheduler } from './scheduler.ts';
+import { chooseTimeout } from './slow-endpoints.ts';
 import { usefulItems } from './useful-items.ts';
 
 export interface BatchAttemptsOptions {
@@ -46,10 +47,10 @@ export interface BatchAttemptsOptions {
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
-/** What an attempt of a single delivery and one of a batch have in common, for the leader of the batch. */
+/** Steps of a single attempt that the leader of a batch also needs. */
 export interface LeaderAttempt {
   /** Makes the delivery dead without an attempt: its event no longer exists. */
-  markGone(lane: Lane, item: LaneItem): void;
+  markExpired(lane: Lane, item: LaneItem): void;
   /** Puts the delivery back, and lets its lane pause for a moment. */
   putBack(lane: Lane, item: LaneItem): void;
   putBackUntil(lane: Lane, item: LaneItem, until: number): void;
@@ -95,7 +96,7 @@ export class BatchAttempts {
       .finally(() => batchId !== null && this.#composing.delete(batchId))
       .then(
         (composed) => {
-          if (composed === 'gone') this.#leaders.markGone(lane, leader);
+          if (composed === 'gone') this.#leaders.markExpired(lane, leader);
           else if (!('until' in composed)) this.#recordStart(composed);
           else if (composed.until > 0) this.#leaders.putBackUntil(lane, leader, composed.until);
           else this.#leaders.putBack(lane, leader);
@@ -125,13 +126,16 @@ export class BatchAttempts {
     if (!ownership.maySend(lane.shard)) return this.#putBack(batch);
     const requestedAt = clock.monotonic();
     const members = items.map(({ delivery }) => ({ deliveryId: delivery.id, attempts: delivery.attempts }));
-    recorder.recordStart({ id, endpointId: lane.id, shard: lane.shard, members }, (maySend) => {
-      if (!maySend) return this.#drop(batch);
-      // It stays together from now on, even if it cannot be sent at this moment.
-      for (const item of items) item.delivery = { ...item.delivery, batchId: id };
-      if (clock.monotonic() - requestedAt > MAX_RECORDING_MS) this.#putBack(batch);
-      else this.#send(batch);
-    });
+    recorder.recordStart(
+      { id, endpointId: lane.id, shard: lane.shard, members, at: clock.now() },
+      (maySend) => {
+        if (!maySend) return this.#drop(batch);
+        // It stays together from now on, even if it cannot be sent at this moment.
+        for (const item of items) item.delivery = { ...item.delivery, batchId: id };
+        if (clock.monotonic() - requestedAt > MAX_RECORDING_MS) this.#putBack(batch);
+        else this.#send(batch);
+      },
+    );
   }
 
   #send(batch: Batch): void {
@@ -156,6 +160,7 @@ export class BatchAttempts {
       number: delivery.attempts + 1,
       waitingSince: delivery.dueAt ?? delivery.agesFrom,
       retryReason: delivery.trigger === 'auto' ? delivery.lastErrorClass : delivery.trigger,
+      timeoutMs: chooseTimeout(lane, leader),
       maySend: () => !lane.isClosed && ownership.maySend(lane.shard),
     };
     send(request, (outcome) => this.#onAnswered(batch, request, outcome));
@@ -177,6 +182,7 @@ export class BatchAttempts {
       now,
       random,
       retryAfterCapMs,
+      mayExpire: clock.isSteady ?? true,
       policy,
       settings,
       newId: () => newId(now),
@@ -190,9 +196,10 @@ export class BatchAttempts {
     const health = this.#leaders.updateHealth(lane, leader, attempts[first]!, now);
     lane.responseTimes.recordAnswer(leader, now);
     lane.markAnswered(leader);
+    const { batches } = lane;
     for (const item of items) {
       item.isStartCounted = false;
-      if (item !== leader) lane.batches.markAnswered(item);
+      if (item !== leader) batches.markAnswered(item);
     }
     scheduler.release(leader);
     observer.onAnswered(lane, leader, outcome, verdicts[first]!.verdict, events[first]!);
@@ -238,7 +245,7 @@ export class BatchAttempts {
     moved: readonly boolean[],
   ): void {
     const { budget, clock, laneKeeper } = this.#options;
-    const maxQueued = usefulItems(lane, budget.laneItems, clock.now());
+    const maxQueued = usefulItems(lane, budget, clock.now());
     for (let index = items.length - 1; index >= 0; index -= 1) {
       const item = items[index]!;
       const { verdict, batchId } = verdicts[index]!;
@@ -252,7 +259,7 @@ export class BatchAttempts {
     this.#leaders.end(lane, leader);
     if (moved.includes(false)) {
       // A FIFO lane may not have the right head in memory any more.
-      if (lane.fifo) lane.clearQueue();
+      if (lane.isFifo) lane.clearQueue();
       laneKeeper.reload(lane, 'all');
     }
   }

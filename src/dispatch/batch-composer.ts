@@ -98,7 +98,7 @@ export class BatchComposer {
     lane.batches.putBack(reserved);
     if (lane.isClosed) return { until: 0 };
     const companions = isAlone ? [] : this.#claimMembers(lane, leader, batchId, stored);
-    const items = lane.fifo ? [leader, ...companions].sort(bySeq) : [leader, ...companions];
+    const items = lane.isFifo ? [leader, ...companions].sort(bySeq) : [leader, ...companions];
     if (stored.composition === null) return { id: batchId, items, isKnown: false };
     if (isSameSet(stored.composition, items))
       return { id: batchId, items: inOrder(items, stored.composition), isKnown: true };
@@ -120,7 +120,7 @@ export class BatchComposer {
     return waiting.flatMap((row) => {
       const isLeader = row.id === leader.delivery.id;
       if (isLeader || row.trigger !== 'auto' || (row.batchId ?? '') > batchId) return [];
-      const item = toItem({ ...row, batchId }, lane, now);
+      const item = toItem({ ...row, batchId }, lane, this.#options.clock);
       return this.#isSendable(lane, item, now) ? (lane.batches.claim(item) ?? []) : [];
     });
   }
@@ -128,7 +128,7 @@ export class BatchComposer {
   /** False if the delivery has expired or its payload was deleted: it is ended when it is at the head itself. */
   #isSendable(lane: Lane, { delivery }: LaneItem, now: number): boolean {
     return (
-      now <= expiresAt(delivery, lane.endpoint.retry) &&
+      (this.#options.clock.isSteady === false || now <= expiresAt(delivery, lane.endpoint.retry)) &&
       !this.#options.payloads.isExpunged(eventIdOfDelivery(delivery.id))
     );
   }
@@ -147,7 +147,7 @@ export class BatchComposer {
     let bytes = BATCH_FRAME_BYTES;
     for (let start = 0; start < draft.items.length; start += PAYLOADS_AT_ONCE) {
       const chunk = draft.items.slice(start, start + PAYLOADS_AT_ONCE);
-      const loaded = await Promise.all(chunk.map((item) => this.#loadPayload(lane, item)));
+      const loaded = this.#heldPayloads(chunk) ?? (await this.#loadPayloads(lane, chunk));
       for (const [index, event] of loaded.entries()) {
         const item = chunk[index]!;
         if (event === undefined || (event === null && item === leader)) {
@@ -172,8 +172,22 @@ export class BatchComposer {
     const id = isChanged ? newId(this.#options.clock.now()) : draft.id;
     // Retries come out of the queue in any order. Receivers get the events of a batch oldest first.
     const order = [...kept.keys()];
-    if (!draft.isKnown && !lane.fifo) order.sort((a, b) => (events[a]!.id < events[b]!.id ? -1 : 1));
+    if (!draft.isKnown && !lane.isFifo) order.sort((a, b) => (events[a]!.id < events[b]!.id ? -1 : 1));
     return { id, lane, leader, items: order.map((n) => kept[n]!), events: order.map((n) => events[n]!) };
+  }
+
+  /** The payloads, if all of them are in memory and none was deleted. Otherwise null. */
+  #heldPayloads(items: readonly LaneItem[]): EventContent[] | null {
+    const events: EventContent[] = [];
+    for (const { event } of items) {
+      if (event === null || this.#options.payloads.isExpunged(event.id)) return null;
+      events.push(event);
+    }
+    return events;
+  }
+
+  #loadPayloads(lane: Lane, items: readonly LaneItem[]): Promise<(EventContent | null | undefined)[]> {
+    return Promise.all(items.map((item) => this.#loadPayload(lane, item)));
   }
 
   #loadPayload(lane: Lane, item: LaneItem): Promise<EventContent | null | undefined> {

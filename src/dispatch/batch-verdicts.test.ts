@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { resolveBatch } from '../domain/batch.ts';
+import { BATCH_RESULT_TYPE, resolveBatch } from '../domain/batch.ts';
 import type { WaitingDelivery } from '../domain/delivery.ts';
 import { resolveRetry } from '../domain/endpoint-config.ts';
-import { deliveryIdOf, newEventId, newId } from '../domain/ids.ts';
+import { deliveryIdOf, eventIdOfDelivery, newEventId, newId, publicId } from '../domain/ids.ts';
 import { unsentOutcome } from '../domain/outcome.ts';
 import { decideBatch } from './batch-verdicts.ts';
 
@@ -27,7 +27,7 @@ const members = fc.array(
   { minLength: 1, maxLength: 50 },
 );
 
-test('FAN-4: a batch keeps its id only with all its events, and halves share them out', () => {
+test('FAN-4: a batch keeps its id only while it has all its events, and its two halves have all of them', () => {
   fc.assert(
     fc.property(
       members,
@@ -69,4 +69,41 @@ test('FAN-4: a batch keeps its id only with all its events, and halves share the
       },
     ),
   );
+});
+
+test('FAN-4: the events of a batch share the outcome of its request, except the first and those that failed', () => {
+  const deliveries = Array.from({ length: 5 }, () => deliveryOf(0, 0));
+  const answer = {
+    ...unsentOutcome('https://x.test/', { class: 'http_5xx', message: '' }, NOW),
+    error: null,
+  };
+  const outcomesOf = (headers: Record<string, string>, body: string) =>
+    decideBatch(
+      newId(NOW),
+      deliveries,
+      { ...answer, statusCode: 200, responseHeaders: headers, responseBody: Buffer.from(body) },
+      {
+        now: NOW,
+        random: () => 0.5,
+        retryAfterCapMs: 1_000,
+        policy: resolveRetry(),
+        settings: resolveBatch({}),
+        newId: () => newId(NOW),
+      },
+    ).map(({ outcome }) => outcome);
+  expect(new Set(outcomesOf({}, 'ok')).size).toBe(1);
+  const large = outcomesOf({}, 'x'.repeat(2_000));
+  expect(large.map(({ responseBody }) => responseBody?.length)).toEqual([2_000, 1_024, 1_024, 1_024, 1_024]);
+  expect(new Set(large).size).toBe(2);
+  const failed = [1, 3].map((index) => publicId('evt', eventIdOfDelivery(deliveries[index]!.id)));
+  const partial = outcomesOf({ 'content-type': BATCH_RESULT_TYPE }, JSON.stringify({ failed }));
+  expect(partial.map(({ error }) => error?.class ?? null)).toEqual([
+    null,
+    'batch_event_failed',
+    null,
+    'batch_event_failed',
+    null,
+  ]);
+  const unreadable = outcomesOf({ 'content-type': BATCH_RESULT_TYPE }, '{');
+  expect(unreadable.map(({ error }) => error?.class)).toEqual(deliveries.map(() => 'batch_result_invalid'));
 });

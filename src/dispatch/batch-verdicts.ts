@@ -42,9 +42,10 @@ export function decideBatch(
 ): EventVerdict[] {
   // One draw for all, so that the events of a batch stay together.
   const draw = context.random();
+  const shared: DecideContext = { ...context, random: () => draw };
   const outcomes = outcomesOf(deliveries, outcome);
   const verdicts = deliveries.map((delivery, index) =>
-    decide(outcomes[index]!, delivery, context.policy, { ...context, random: () => draw }),
+    decide(outcomes[index]!, delivery, context.policy, shared),
   );
   if (deliveries.length > 1 && isSplit(outcome, verdicts[0]!, context))
     return splitInHalves(outcomes, context);
@@ -74,17 +75,34 @@ function splitInHalves(outcomes: readonly AttemptOutcome[], { now, newId }: Batc
   }));
 }
 
+/** Events with the same result share one outcome: the store writes it once. */
 function outcomesOf(deliveries: readonly WaitingDelivery[], outcome: AttemptOutcome): AttemptOutcome[] {
   const { statusCode } = outcome;
-  const failed = statusCode !== null && isSuccess(statusCode) ? readBatchResult(outcome) : null;
+  const failed = statusCode !== null && isSuccess(statusCode) ? readBatchResult(outcome) : NO_EVENTS;
+  const first = outcomesFor(withBody(outcome, MAX_FIRST_BODY_BYTES), failed);
+  const others = outcomesFor(withBody(outcome, MAX_BODY_BYTES), failed);
+  const isNamed = ({ id }: WaitingDelivery): boolean =>
+    failed !== null && failed.size > 0 && failed.has(eventIdOfDelivery(id));
   return deliveries.map((delivery, index) => {
-    const shown = withBody(outcome, index === 0 ? MAX_FIRST_BODY_BYTES : MAX_BODY_BYTES);
-    if (statusCode === null || !isSuccess(statusCode)) return shown;
-    if (failed === null) return withError(shown, 'batch_result_invalid', 'The batch result cannot be read.');
-    return failed.has(eventIdOfDelivery(delivery.id))
-      ? withError(shown, 'batch_event_failed', 'The receiver reported that this event of the batch failed.')
-      : shown;
+    const { usual, named } = index === 0 ? first : others;
+    return isNamed(delivery) ? named : usual;
   });
+}
+
+const NO_EVENTS: ReadonlySet<Uuid> = new Set();
+
+/** The outcome of events that the batch result names, and of the others. `failed` null: it cannot be read. */
+function outcomesFor(
+  shown: AttemptOutcome,
+  failed: ReadonlySet<Uuid> | null,
+): { readonly usual: AttemptOutcome; readonly named: AttemptOutcome } {
+  if (failed === null)
+    return {
+      usual: withError(shown, 'batch_result_invalid', 'The batch result cannot be read.'),
+      named: shown,
+    };
+  const message = 'The receiver reported that this event of the batch failed.';
+  return { usual: shown, named: withError(shown, 'batch_event_failed', message) };
 }
 
 const withError = (outcome: AttemptOutcome, errorClass: ErrorClass, message: string): AttemptOutcome => ({

@@ -6,6 +6,7 @@ import { eventually } from '../../test/support/eventually.ts';
 import { systemClock } from '../domain/clock.ts';
 import { shardOf } from '../domain/endpoint.ts';
 import type { EventContent } from '../domain/event.ts';
+import { newId } from '../domain/ids.ts';
 import { CommitRouter } from './commit-router.ts';
 import { PeerLinks } from './peer-links.ts';
 import { SiblingSockets } from './sibling-sockets.ts';
@@ -33,6 +34,7 @@ async function start(directory: string, number: number, owns: boolean, version: 
   const onProblem = (what: string): void => void actions.push(what);
   const endpoints = {
     version,
+    get: () => undefined,
     refresh: async () => {
       actions.push('reads the endpoints');
       await new Promise(setImmediate);
@@ -40,7 +42,9 @@ async function start(directory: string, number: number, owns: boolean, version: 
     },
   };
   const handOver = new PeerLinks({
+    id: newId(1_800_000_000_000),
     transports: [new SiblingSockets({ directory, number, clock: systemClock, onProblem })],
+    bus: null,
     clock: systemClock,
     onProblem,
   });
@@ -55,6 +59,7 @@ async function start(directory: string, number: number, owns: boolean, version: 
     endpoints,
     notifier: { publish: () => {} },
     handOver,
+    clock: systemClock,
     onProblem,
   });
   handOver.onReceived((deliveries, commit) => router.routeFromSibling(deliveries, commit));

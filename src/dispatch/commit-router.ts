@@ -1,28 +1,33 @@
 /**
  * Routes deliveries that were just committed to the worker that owns their lane: directly into a lane of this process,
- * through a socket to a sibling, or by a notification. All of these are hints; the store has the deliveries.
+ * through a connection to another process, through Redis, or by a notification. All of these are hints; the store has the deliveries.
  */
+import type { Clock } from '../domain/clock.ts';
+import { shardOf, shardOfLane } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { Commit, CommittedDelivery, HandOver } from '../ports/hand-over.ts';
 import type { Notifier, WakeScope } from '../ports/notifier.ts';
 import type { DeliveryRouter } from '../ports/stages.ts';
-import type { LaneIntake } from './lane-intake.ts';
+import { type LaneIntake, MAX_COMMIT_AGE_MS } from './lane-intake.ts';
 import type { LaneKeeper } from './lane-keeper.ts';
 
 export interface CommitRouterOptions {
   readonly intake: Pick<LaneIntake, 'offer'>;
   readonly laneKeeper: Pick<LaneKeeper, 'wake' | 'loadProbes'>;
-  readonly endpoints: Pick<EndpointDirectory, 'version' | 'refresh'>;
+  readonly endpoints: Pick<EndpointDirectory, 'version' | 'refresh' | 'get'>;
   readonly notifier: Pick<Notifier, 'publish'>;
-  /** Null: this node has one process. */
+  /** Null: this node has one process, and hand-over between nodes is switched off. */
   readonly handOver: Pick<HandOver, 'offer'> | null;
+  readonly clock: Pick<Clock, 'now'>;
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
 export class CommitRouter implements DeliveryRouter {
-  /** How many deliveries took each route. */
-  readonly routeCounts = { self: 0, sibling: 0, notify: 0 };
+  /** How many deliveries took each route. Those that a hand-over did not bring to their owner count again as `notify`. */
+  readonly routeCounts = { self: 0, sibling: 0, redis: 0, notify: 0 };
+  /** How many deliveries were handed over and probably did not arrive. */
+  undelivered = 0;
   readonly #options: CommitRouterOptions;
 
   constructor(options: CommitRouterOptions) {
@@ -35,9 +40,13 @@ export class CommitRouter implements DeliveryRouter {
     const { intake, handOver } = this.#options;
     const elsewhere: Uuid[] = [];
     for (const { delivery, event } of deliveries) {
-      if (intake.offer(delivery, event, commit)) this.routeCounts.self += 1;
-      else if (handOver?.offer(delivery, event, commit)) this.routeCounts.sibling += 1;
-      else elsewhere.push(delivery.endpointId);
+      if (intake.offer(delivery, event, commit)) {
+        this.routeCounts.self += 1;
+        continue;
+      }
+      const route = handOver?.offer(this.#shardOf(delivery.endpointId), delivery, event, commit) ?? null;
+      if (route === null) elsewhere.push(delivery.endpointId);
+      else this.routeCounts[route] += 1;
     }
     this.#notifyOwners(elsewhere, 'recent');
   }
@@ -52,17 +61,27 @@ export class CommitRouter implements DeliveryRouter {
   /** Routes deliveries that a sibling has committed and handed over. */
   routeFromSibling(deliveries: readonly CommittedDelivery[], commit: Commit): void {
     const { endpoints, onProblem } = this.#options;
-    // The sibling may have matched them with newer endpoints. Read those first, so that a changed URL applies. A lower
-    // version is not an older one if the store was restored.
+    // The sibling may have matched them with newer endpoints. Read those first, so that a changed URL applies. After a
+    // restore the newer version may be the lower one, so compare for equality only.
     if (commit.endpointVersion === endpoints.version) return this.#offerFromSibling(deliveries, commit);
     void endpoints
       .refresh()
       .then(() => this.#offerFromSibling(deliveries, commit))
       .catch((error) => {
-        onProblem('read the endpoints that a sibling has', error);
+        onProblem('read endpoints after a hand-over', error);
         // The lanes load the deliveries when the store answers again, and the endpoints with them.
         this.#routeUncertain(deliveries);
       });
+  }
+
+  /** Notifies the owners of deliveries that were handed over and probably did not arrive. */
+  notifyUndelivered(deliveries: readonly CommittedDelivery[], { sentAt }: Commit): void {
+    this.undelivered += deliveries.length;
+    const isRecent = this.#options.clock.now() - sentAt < MAX_COMMIT_AGE_MS;
+    this.#notifyOwners(
+      deliveries.map(({ delivery }) => delivery.endpointId),
+      isRecent ? 'recent' : 'sweep',
+    );
   }
 
   /** Tells the owner of the endpoint to look for deliveries: one became due, or the lane is no longer blocked. */
@@ -88,6 +107,11 @@ export class CommitRouter implements DeliveryRouter {
       elsewhere.map(({ delivery }) => delivery.endpointId),
       'recent',
     );
+  }
+
+  #shardOf(endpointId: Uuid): number {
+    const endpoint = this.#options.endpoints.get(endpointId);
+    return endpoint === undefined ? shardOf(endpointId) : shardOfLane(endpoint);
   }
 
   #notifyOwners(endpointIds: readonly Uuid[], scope: WakeScope): void {

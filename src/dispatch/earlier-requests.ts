@@ -13,6 +13,10 @@ export class EarlierRequests {
     this.#deadlines.set(deliveryId, deadline);
   }
 
+  onClockStepped(stepMs: number): void {
+    for (const [id, deadline] of this.#deadlines ?? []) this.#deadlines!.set(id, deadline + stepMs);
+  }
+
   /** Returns when one of `limit` places is free, given that `inFlight` requests of this worker are on the wire. */
   placeFreeAt(now: number, inFlight: number, limit: number): number {
     if (this.#deadlines === null || this.#deadlines.size === 0) return now;

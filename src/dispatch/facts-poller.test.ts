@@ -45,3 +45,47 @@ test('reads the facts immediately and at every interval, through failures, until
   expect(timers).toEqual([]);
   expect(happened).toEqual([[7, 20], 'read the version of the endpoints', [7, 20]]);
 });
+
+test('reads a third as often while no event is accepted', async () => {
+  let monotonic = 0;
+  let lastSeq = 1;
+  let isUnavailable = false;
+  let pauseMs = 0;
+  let read = (): void => {};
+  const poller = new FactsPoller({
+    store: {
+      readFacts: async () => {
+        if (isUnavailable) throw new Error('unavailable');
+        return { ...FACTS, lastSeq };
+      },
+    },
+    clock: {
+      now: () => 0,
+      monotonic: () => monotonic,
+      after: (delayMs, task) => {
+        pauseMs = delayMs;
+        read = task;
+        return () => {};
+      },
+    },
+    everyMs: 300,
+    listener: { onFacts: () => {} },
+    onProblem: () => {},
+  });
+  const pauseAfter = async (ms: number): Promise<number> => {
+    monotonic += ms;
+    read();
+    await new Promise(setImmediate);
+    return pauseMs;
+  };
+  await poller.start();
+  expect(await pauseAfter(9_000)).toBe(300);
+  expect(await pauseAfter(2_000)).toBe(900);
+  isUnavailable = true;
+  expect(await pauseAfter(900)).toBe(300);
+  isUnavailable = false;
+  expect(await pauseAfter(300)).toBe(900);
+  lastSeq = 2;
+  expect(await pauseAfter(900)).toBe(300);
+  await poller.stop();
+});

@@ -4,8 +4,11 @@ import type { LaneItem } from './lane-item.ts';
 /** Compact the array once this many places before the head are empty. */
 const COMPACT_AFTER = 1024;
 
+/** Shared by all empty queues, which most are. Nothing is ever added to it. */
+const NO_ITEMS: LaneItem[] = [];
+
 export class FreshQueue {
-  #items: LaneItem[] = [];
+  #items = NO_ITEMS;
   #head = 0;
 
   get size(): number {
@@ -17,7 +20,8 @@ export class FreshQueue {
   }
 
   push(item: LaneItem): void {
-    this.#items.push(item);
+    if (this.#items === NO_ITEMS) this.#items = [item];
+    else this.#items.push(item);
   }
 
   shift(): LaneItem | null {
@@ -41,8 +45,12 @@ export class FreshQueue {
   }
 
   putFirst(item: LaneItem): void {
-    this.#items = [item, ...this.#items.slice(this.#head)];
-    this.#head = 0;
+    if (this.#head > 0) {
+      this.#head -= 1;
+      this.#items[this.#head] = item;
+      return;
+    }
+    this.#items = [item, ...this.#items];
   }
 
   /**
@@ -66,7 +74,7 @@ export class FreshQueue {
   }
 
   clear(): void {
-    this.#items = [];
+    this.#items = NO_ITEMS;
     this.#head = 0;
   }
 }

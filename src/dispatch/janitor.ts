@@ -35,7 +35,7 @@ export class Janitor {
   readonly #recheckedFifo = new WeakSet<Endpoint>();
   readonly #queued = { skip: new Set<Lane>(), expire: new Set<Lane>(), fifo: new Set<Lane>() };
   #chain: Promise<void> = Promise.resolve();
-  #stopped = false;
+  #isStopped = false;
 
   constructor(options: JanitorOptions) {
     this.#options = options;
@@ -69,6 +69,7 @@ export class Janitor {
 
   /** Expires deliveries of a lane that cannot send all it has. Other lanes check the age when they send. */
   expire(lane: Lane): void {
+    if (this.#options.clock.isSteady === false) return;
     const now = this.#options.clock.monotonic();
     const isHeld =
       !lane.isActive ||
@@ -79,10 +80,10 @@ export class Janitor {
     this.#lastExpiry.set(lane, now);
     this.#enqueue(lane, 'expire', async () => {
       const agedBefore = this.#options.clock.now() - lane.endpoint.retry.maxAgeSeconds * 1000;
-      const blocks = lane.fifo && lane.endpoint.fifoOnDead === 'block';
+      const blocks = lane.isFifo && lane.endpoint.fifoOnDead === 'block';
       const expireChunk = () =>
         this.#options.queue.expire(lane.id, agedBefore, idsOf(lane.underWay), { blocksLane: blocks });
-      while (!lane.isClosed && (await expireChunk()) > 0) if (blocks) lane.blocked = true;
+      while (!lane.isClosed && (await expireChunk()) > 0) if (blocks) lane.isBlocked = true;
     });
   }
 
@@ -94,7 +95,7 @@ export class Janitor {
     const { endpoint } = lane;
     this.#enqueue(lane, 'fifo', async () => {
       let moved = 0;
-      for (let movedNow = 1; movedNow > 0 && lane.fifo && !lane.isClosed; moved += movedNow) {
+      for (let movedNow = 1; movedNow > 0 && lane.isFifo && !lane.isClosed; moved += movedNow) {
         movedNow = await this.#options.queue.moveToFifo(lane.id);
       }
       if (moved > 0) onMoved();
@@ -105,23 +106,24 @@ export class Janitor {
   }
 
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.#isStopped = true;
     await this.#chain;
   }
 
+  /** False also once the janitor has stopped or the worker has lost the lane. */
   #isDisabled(lane: Lane): boolean {
-    return !this.#stopped && !lane.isClosed && (!lane.endpoint.enabled || lane.endpoint.deleted);
+    return !this.#isStopped && !lane.isClosed && (!lane.endpoint.enabled || lane.endpoint.deleted);
   }
 
   #enqueue(lane: Lane, what: keyof typeof PROBLEMS, task: () => Promise<void>): void {
     const queued = this.#queued[what];
-    if (queued.has(lane) || this.#stopped) return;
+    if (queued.has(lane) || this.#isStopped) return;
     queued.add(lane);
     this.#chain = this.#chain.then(async () => {
       // A call from here on queues another run.
       queued.delete(lane);
       try {
-        if (!this.#stopped && !lane.isClosed) await task();
+        if (!this.#isStopped && !lane.isClosed) await task();
       } catch (error) {
         this.#options.onProblem(PROBLEMS[what], error);
       }

@@ -60,7 +60,7 @@ export class LaneBatches {
     const isFresh = fifo || (leader.delivery.dueAt === null && leader.notBefore === 0);
     const companions: LaneItem[] = [];
     while (companions.length < max) {
-      const item = isFresh ? fresh.head : retries.due(now);
+      const item = isFresh ? fresh.head : retries.findDue(now);
       if (item == null || !this.#mayFollow(item, leader, now) || !accepts(item)) break;
       if (isFresh) fresh.shift();
       else retries.removeFirst();

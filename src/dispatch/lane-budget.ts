@@ -18,6 +18,8 @@ export interface LaneLimits {
 
 /** Lanes with a backlog leave a quarter of the memory to lanes that hold little. */
 const SHARE_OF_BACKLOGS = 0.75;
+/** A lane with batches may queue more deliveries than others, but fills only half of the memory with their payloads. */
+const SHARE_OF_BATCHES = 0.5;
 /** A lane with fewer deliveries than this may use the reserved quarter. */
 const SMALL_LANE_ITEMS = 20;
 
@@ -56,9 +58,10 @@ export class LaneBudget implements LaneMemory {
     return this.bytes >= this.#limits.totalBytes;
   }
 
-  /** True if a lane that holds `size` deliveries may also hold a payload of this many bytes. */
-  hasRoomForPayload(bytes: number, size: number): boolean {
-    const { totalBytes } = this.#limits;
-    return this.bytes + bytes <= (size < SMALL_LANE_ITEMS ? totalBytes : totalBytes * SHARE_OF_BACKLOGS);
+  /** True if a lane that holds `size` deliveries, `queued` of them fresh, may also hold a payload of this many bytes. */
+  hasRoomForPayload(bytes: number, size: number, queued: number): boolean {
+    const ofBacklogs = queued > this.laneItems ? SHARE_OF_BATCHES : SHARE_OF_BACKLOGS;
+    const share = size < SMALL_LANE_ITEMS ? 1 : ofBacklogs;
+    return this.bytes + bytes <= this.#limits.totalBytes * share;
   }
 }

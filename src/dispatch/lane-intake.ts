@@ -1,18 +1,19 @@
 /** Puts deliveries that were just committed straight into their lanes, payload included, without reading the store. */
 import type { Clock } from '../domain/clock.ts';
-import { shardOf } from '../domain/endpoint.ts';
+import { isMoving, shardOf, shardOfLane } from '../domain/endpoint.ts';
 import type { EventContent } from '../domain/event.ts';
-import { timeOfId } from '../domain/ids.ts';
+import { timeOfId, type Uuid } from '../domain/ids.ts';
 import type { NewDelivery } from '../ports/accept-log.ts';
+import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { Commit } from '../ports/hand-over.ts';
-import type { LaneItem } from './lane.ts';
+import type { Lane, LaneItem } from './lane.ts';
 import type { LaneBudget } from './lane-budget.ts';
 import type { LaneRegistry } from './lane-registry.ts';
 import type { Ownership } from './ownership.ts';
 import type { RecentIds } from './recent-ids.ts';
 import { LOOK_BACK_MS, type Refill } from './refill.ts';
 import type { Scheduler } from './scheduler.ts';
-import { usefulItems } from './useful-items.ts';
+import { usefulCommitted, usefulItems } from './useful-items.ts';
 
 /** A delivery whose commit was sent longer ago is loaded from the store instead. */
 export const MAX_COMMIT_AGE_MS = 1_000;
@@ -20,6 +21,7 @@ export const MAX_COMMIT_AGE_MS = 1_000;
 export interface LaneIntakeOptions {
   readonly clock: Clock;
   readonly ownership: Pick<Ownership, 'owns'>;
+  readonly endpoints: Pick<EndpointDirectory, 'get'>;
   readonly lanes: LaneRegistry;
   readonly budget: LaneBudget;
   readonly refill: Refill;
@@ -40,37 +42,58 @@ export class LaneIntake {
    * delivery that was started recently is ignored, and one with an old commit is loaded from the store.
    */
   offer(delivery: NewDelivery, event: EventContent, { sentAt }: Commit): boolean {
-    const { clock, ownership, lanes, budget, refill, scheduler, recentStarts } = this.#options;
+    const { clock, lanes, budget, refill, scheduler, recentStarts } = this.#options;
     if (recentStarts.has(delivery.id)) return true;
     const lane = lanes.get(delivery.endpointId);
-    if (lane === undefined) return ownership.owns(shardOf(delivery.endpointId));
+    if (lane === undefined) return this.#willOpen(delivery.endpointId);
     // The clocks of two processes differ, so a commit in the future is treated like an old one.
     if (Math.abs(clock.now() - sentAt) >= MAX_COMMIT_AGE_MS || lane.isAdopted(delivery.id)) {
       refill.request(lane, 'sweep');
       return true;
     }
-    if (lane.fifo) {
+    if (lane.isFifo) {
       // Another process may have accepted an earlier delivery: only the store knows the order.
       refill.request(lane, 'recent');
       return true;
     }
     const hasRoom = lane.isFlowing && budget.hasRoom(lane.size);
-    const maxQueued = usefulItems(lane, budget.laneItems, clock.now());
+    const now = clock.now();
     if (delivery.dueAt !== null) {
+      const maxQueued = usefulItems(lane, budget, now);
       if (delivery.dueAt < lane.readProgress.retryHorizon && hasRoom && lane.queuedRetries < maxQueued)
-        lane.addRetry(newItem(delivery, null));
+        lane.addRetry(newItem(delivery, null, now));
       else lane.readProgress.leaveRetryInStore(delivery.dueAt);
-    } else if (lane.readProgress.hasMoreFresh || lane.queuedFresh >= maxQueued || !hasRoom) {
+    } else if (
+      lane.readProgress.hasMoreFresh ||
+      lane.queuedFresh >= usefulCommitted(lane, budget, now) ||
+      !hasRoom
+    ) {
       lane.readProgress.leaveFreshInStore(refill.seqBefore(LOOK_BACK_MS));
     } else {
-      lane.addFresh(newItem(delivery, budget.hasRoomForPayload(event.data.length, lane.size) ? event : null));
+      const holdsPayload = budget.hasRoomForPayload(event.data.length, lane.size, lane.queuedFresh);
+      lane.addFresh(newItem(delivery, holdsPayload ? event : null, now));
+      if (!mayCompleteBatch(lane)) return true;
     }
     scheduler.consider(lane);
     return true;
   }
+
+  /** True if this worker is about to open the lane, and will load its deliveries then. */
+  #willOpen(endpointId: Uuid): boolean {
+    const { ownership, endpoints } = this.#options;
+    const endpoint = endpoints.get(endpointId);
+    if (endpoint === undefined) return ownership.owns(shardOf(endpointId));
+    // If the lane moves, this worker may have closed it already, and the next owner must hear of the delivery.
+    return !isMoving(endpoint) && ownership.owns(shardOfLane(endpoint));
+  }
 }
 
-function newItem(delivery: NewDelivery, event: EventContent | null): LaneItem {
+/** False if the fresh delivery that was just added changes nothing: its batch was announced, and is not full yet. */
+function mayCompleteBatch({ endpoint: { batch }, queuedFresh }: Lane): boolean {
+  return batch === null || queuedFresh <= 1 || queuedFresh % batch.maxEvents === 0;
+}
+
+function newItem(delivery: NewDelivery, event: EventContent | null, now: number): LaneItem {
   return {
     delivery: {
       id: delivery.id,
@@ -79,7 +102,8 @@ function newItem(delivery: NewDelivery, event: EventContent | null): LaneItem {
       attempts: 0,
       attemptsBeforeReplay: 0,
       dueAt: delivery.dueAt,
-      agesFrom: delivery.dueAt ?? timeOfId(delivery.id),
+      // If the clock was set back since the id was made, the age begins now: a batch would wait until that time.
+      agesFrom: delivery.dueAt ?? Math.min(timeOfId(delivery.id), now),
       trigger: 'auto',
       lastErrorClass: null,
     },

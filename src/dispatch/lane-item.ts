@@ -13,8 +13,12 @@ export interface LaneItem {
   isProbe: boolean;
   /** True while a user has requested this attempt: it may be sent before it is due and while the circuit is open. */
   isRequested?: boolean;
+  /** The deadline of its request, if it is shorter than the endpoint's own. */
+  timeoutMs?: number | undefined;
   /** How many deliveries it has superseded, if its endpoint debounces. */
   debounced?: number;
+  /** Do not send after this monotonic time: the decision to send is too old. */
+  sendBefore?: number;
   /** Do not send before this time: an earlier owner may have a request of this delivery on the wire until then. */
   notBefore: number;
   /** How many workers crashed with this delivery on the wire. */

@@ -3,7 +3,7 @@
  * lanes from the store; `Refill` loads their deliveries.
  */
 import type { Clock } from '../domain/clock.ts';
-import { type Endpoint, shardOf } from '../domain/endpoint.ts';
+import { type Endpoint, isMoving, shardOfLane } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
 import { Pace } from '../domain/pace.ts';
 import type { BatchLog, OpenBatch } from '../ports/batch-log.ts';
@@ -18,13 +18,14 @@ import { Lane } from './lane.ts';
 import type { LaneBudget } from './lane-budget.ts';
 import type { LaneRegistry } from './lane-registry.ts';
 import type { Ownership, OwnershipListener } from './ownership.ts';
-import { type LoadScope, type Refill, toItem } from './refill.ts';
+import { deadlineOf, type LoadScope, ON_THE_WIRE_MARGIN_MS, type Refill, toItem } from './refill.ts';
 import type { Scheduler } from './scheduler.ts';
+import { correctState } from './stored-times.ts';
 
 export interface LaneKeeperOptions {
   readonly queue: Pick<LaneReader, 'loadStates' | 'loadProbes'> & Pick<BatchLog, 'loadOpenBatches'>;
   readonly clock: Clock;
-  readonly endpoints: Pick<EndpointDirectory, 'all' | 'get'>;
+  readonly endpoints: Pick<EndpointDirectory, 'ofShard' | 'get'>;
   readonly ownership: Pick<Ownership, 'epochOf'>;
   readonly lanes: LaneRegistry;
   readonly budget: LaneBudget;
@@ -32,6 +33,7 @@ export interface LaneKeeperOptions {
   readonly refill: Refill;
   readonly janitor: Janitor;
   readonly carefulShards: CarefulShards;
+  readonly retryAfterCapMs: number;
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
@@ -42,14 +44,14 @@ export class LaneKeeper implements OwnershipListener {
   readonly #options: LaneKeeperOptions;
   #loadingProbes: Promise<void> | null = null;
   #loadProbesAgain = false;
-  #stopped = false;
+  #isStopped = false;
 
   constructor(options: LaneKeeperOptions) {
     this.#options = options;
   }
 
   stop(): void {
-    this.#stopped = true;
+    this.#isStopped = true;
   }
 
   // --- shards ---------------------------------------------------------------------------------------------
@@ -60,31 +62,37 @@ export class LaneKeeper implements OwnershipListener {
       lanes.addShard(shard.shard);
       carefulShards.onShardTaken(shard);
     }
-    const shards = new Set(taken.map(({ shard }) => shard));
-    void this.#openLanes([...endpoints.all()].filter(({ id }) => shards.has(shardOf(id))));
+    void this.#openLanes(
+      taken.flatMap(({ shard }) => [...endpoints.ofShard(shard)]),
+      false,
+    );
   }
 
   onShardsLost(shards: readonly number[]): void {
     const { lanes } = this.#options;
     for (const shard of shards) {
-      for (const lane of lanes.ofShard(shard)) this.#closeLane(lane);
+      for (const lane of lanes.ofShard(shard)) this.closeLane(lane);
       lanes.removeShard(shard);
     }
   }
 
-  async #openLanes(endpoints: readonly Endpoint[]): Promise<void> {
+  /** `mayBeNew` false: an earlier owner may have sent to the endpoints, whatever the times in the store say. */
+  async #openLanes(endpoints: readonly Endpoint[], mayBeNew: boolean): Promise<void> {
     const { ownership } = this.#options;
     for (let i = 0; i < endpoints.length; i += LANES_PER_STATE_READ) {
       const chunk = endpoints.slice(i, i + LANES_PER_STATE_READ);
-      const epochs = chunk.map(({ id }) => ownership.epochOf(shardOf(id)));
+      const epochs = chunk.map((endpoint) => ownership.epochOf(shardOfLane(endpoint)));
       const ids = chunk.map(({ id }) => id);
       const [states, probes, openBatches] = await Promise.all([
         this.#loadStates(ids),
         this.#loadRequestedProbes(),
         this.#loadOpenBatches(ids),
       ]);
-      for (const [index, id] of ids.entries())
-        this.#openLane(id, epochs[index], states.get(id) ?? HEALTHY, probes.get(id), openBatches.get(id));
+      for (const [index, id] of ids.entries()) {
+        const stored = states.get(id) ?? HEALTHY;
+        const state = { ...stored, isNew: stored.isNew && mayBeNew };
+        this.#openLane(id, epochs[index], state, probes.get(id), openBatches.get(id));
+      }
     }
   }
 
@@ -95,22 +103,36 @@ export class LaneKeeper implements OwnershipListener {
     requestedProbe: LoadedDelivery | undefined,
     openBatches: readonly OpenBatch[] | undefined,
   ): void {
-    const { lanes, ownership, endpoints, budget, carefulShards, clock } = this.#options;
-    const shard = shardOf(id);
+    const { lanes, ownership, endpoints, budget, carefulShards, clock, retryAfterCapMs } = this.#options;
     const endpoint = endpoints.get(id);
+    // The lane mover takes care of a lane that should be elsewhere.
+    if (endpoint === undefined || lanes.get(id) !== undefined || isMoving(endpoint)) return;
+    const shard = shardOfLane(endpoint);
     // The shard may be lost, or lost and taken again, since its states were requested.
-    const isOutdated = !lanes.hasShard(shard) || ownership.epochOf(shard) !== epoch;
-    if (isOutdated || endpoint === undefined || lanes.get(id) !== undefined) return;
-    const lane = new Lane(endpoint, state, this.#newPace(endpoint, state.isNew), budget);
+    if (!lanes.hasShard(shard) || ownership.epochOf(shard) !== epoch) return;
+    // An earlier owner of the shard has moved the lane, which this worker has not read yet.
+    if (state.shard != null && state.shard !== shard) return;
+    const corrected = correctState(state, endpoint, clock, retryAfterCapMs);
+    const lane = new Lane(endpoint, corrected, this.#newPace(endpoint, state.isNew), budget);
+    lane.retryAfterCapMs = retryAfterCapMs;
     lane.isCareful = carefulShards.has(shard);
+    if (!state.isNew) lane.earlierRequestsUntil = clock.now() + endpoint.timeoutMs + ON_THE_WIRE_MARGIN_MS;
     lanes.add(lane);
-    if (openBatches !== undefined) lane.batches.adopt(openBatches);
+    if (openBatches !== undefined) this.#adopt(lane, openBatches);
     // Before anything is sent: an earlier owner may have this probe on the wire, and there is only one at a time.
-    if (requestedProbe !== undefined) lane.requestProbe(toItem(requestedProbe, lane, clock.now()));
+    if (requestedProbe !== undefined) lane.requestProbe(toItem(requestedProbe, lane, clock));
     this.reconcileLane(lane);
   }
 
-  #closeLane(lane: Lane): void {
+  #adopt(lane: Lane, openBatches: readonly OpenBatch[]): void {
+    lane.batches.adopt(openBatches);
+    if (!lane.isFifo) return;
+    // All deliveries of a batch may be gone (expunged, expired): then none of them holds the lane.
+    const deadlines = openBatches.map(({ startedAt }) => deadlineOf(startedAt, lane, this.#options.clock));
+    lane.holdUntil = Math.max(lane.holdUntil, ...deadlines);
+  }
+
+  closeLane(lane: Lane): void {
     lane.close();
     this.#options.lanes.remove(lane);
     this.#options.scheduler.forget(lane);
@@ -129,16 +151,20 @@ export class LaneKeeper implements OwnershipListener {
     const withoutLane: Endpoint[] = [];
     for (const endpoint of changed) {
       const lane = lanes.get(endpoint.id);
-      if (lane !== undefined) this.#changeLane(lane, endpoint);
-      else if (lanes.hasShard(shardOf(endpoint.id))) withoutLane.push(endpoint);
+      const isHere = lane?.shard === shardOfLane(endpoint);
+      if (lane !== undefined && isHere) this.#changeLane(lane, endpoint);
+      // It can be elsewhere only if another worker has owned the shard meanwhile.
+      else if (lane !== undefined) this.closeLane(lane);
+      if (!isHere && lanes.hasShard(shardOfLane(endpoint))) withoutLane.push(endpoint);
     }
-    if (withoutLane.length > 0) void this.#openLanes(withoutLane);
+    if (withoutLane.length > 0) void this.#openLanes(withoutLane, true);
   }
 
   /** Changes the lane in place. A new lane would not know which requests are on the wire, and would send them again. */
   #changeLane(lane: Lane, endpoint: Endpoint): void {
     const before = lane.endpoint;
     lane.reconfigure(endpoint, this.#newPace(endpoint, false));
+    lane.isLeaving = isMoving(endpoint);
     if (before.ordering !== endpoint.ordering) lane.clearQueue();
     if (!before.enabled && endpoint.enabled) void this.#restoreHealth(lane);
     void this.refreshBlocked([lane]);
@@ -147,8 +173,9 @@ export class LaneKeeper implements OwnershipListener {
 
   /** Loads the health again, because enabling an endpoint resets its health in the store. */
   async #restoreHealth(lane: Lane): Promise<void> {
+    const { clock, retryAfterCapMs } = this.#options;
     const states = await this.#loadStates([lane.id]);
-    lane.restore(states.get(lane.id) ?? HEALTHY);
+    lane.restore(correctState(states.get(lane.id) ?? HEALTHY, lane.endpoint, clock, retryAfterCapMs));
     this.#options.scheduler.consider(lane);
   }
 
@@ -157,13 +184,15 @@ export class LaneKeeper implements OwnershipListener {
     const { refill, scheduler, janitor } = this.#options;
     const { endpoint } = lane;
     if (!endpoint.enabled || endpoint.deleted) {
+      // The janitor deletes the rows that carry the deadlines of the earlier owner's requests, so the lane keeps the latest one.
+      if (lane.isFifo) lane.holdUntil = Math.max(lane.holdUntil, lane.earlierRequestsUntil);
       lane.clearQueue();
-      janitor.skip(lane, () => this.#closeLane(lane));
+      janitor.skip(lane, () => this.closeLane(lane));
       return;
     }
-    // A paused lane must not take memory that others could send from.
-    if (endpoint.paused) lane.clearQueue();
-    if (lane.fifo) this.moveToFifo(lane);
+    // A lane that sends nothing must not take memory that others could send from.
+    if (endpoint.paused || lane.isLeaving) lane.clearQueue();
+    if (lane.isFifo) this.moveToFifo(lane);
     refill.request(lane, 'all');
     scheduler.consider(lane);
   }
@@ -172,6 +201,14 @@ export class LaneKeeper implements OwnershipListener {
   moveToFifo(lane: Lane): void {
     const { janitor, refill } = this.#options;
     janitor.moveToFifo(lane, () => refill.request(lane, 'all'));
+  }
+
+  /** The clock was set by `stepMs`, because the store's clock was. */
+  onClockStepped(stepMs: number): void {
+    for (const lane of this.#options.lanes.all()) {
+      lane.onClockStepped(stepMs);
+      if (lane.endpoint.enabled && !lane.endpoint.deleted) this.reconcileLane(lane);
+    }
   }
 
   // --- deliveries -----------------------------------------------------------------------------------------
@@ -198,12 +235,12 @@ export class LaneKeeper implements OwnershipListener {
 
   async #loadProbesUntilDone(): Promise<void> {
     const { clock, lanes, scheduler } = this.#options;
-    while (this.#loadProbesAgain && !this.#stopped) {
+    while (this.#loadProbesAgain && !this.#isStopped) {
       this.#loadProbesAgain = false;
       for (const row of (await this.#loadRequestedProbes()).values()) {
         const lane = lanes.get(row.endpointId);
         if (lane === undefined) continue;
-        lane.requestProbe(toItem(row, lane, clock.now()));
+        lane.requestProbe(toItem(row, lane, clock));
         scheduler.consider(lane);
       }
     }
@@ -226,15 +263,15 @@ export class LaneKeeper implements OwnershipListener {
   /** Reads whether a dead letter blocks these lanes: it may have been replayed, discarded or restored. */
   async refreshBlocked(lanes: readonly Lane[]): Promise<void> {
     const blockable = lanes.filter(
-      (lane) => lane.blocked || (lane.fifo && lane.endpoint.fifoOnDead === 'block'),
+      (lane) => lane.isBlocked || (lane.isFifo && lane.endpoint.fifoOnDead === 'block'),
     );
     if (blockable.length === 0) return;
     // "Not blocked" is trustworthy only for lanes that were blocked and idle: others may get blocked during the read.
-    const unblockable = new Set(blockable.filter((lane) => lane.blocked && lane.isIdle));
+    const unblockable = new Set(blockable.filter((lane) => lane.isBlocked && lane.isIdle));
     const states = await this.#loadStates(blockable.map(({ id }) => id));
     for (const lane of blockable) {
-      if (states.get(lane.id)?.blocked ?? false) lane.blocked = true;
-      else if (unblockable.has(lane)) lane.blocked = false;
+      if (states.get(lane.id)?.blocked ?? false) lane.isBlocked = true;
+      else if (unblockable.has(lane)) lane.isBlocked = false;
       this.#options.scheduler.consider(lane);
     }
   }
@@ -273,7 +310,7 @@ export class LaneKeeper implements OwnershipListener {
         return await read();
       } catch (error) {
         onProblem(what, error);
-        if (this.#stopped) return new Map();
+        if (this.#isStopped) return new Map();
         await new Promise<void>((resolve) => clock.after(RETRY_PAUSE_MS, resolve));
       }
     }

@@ -11,24 +11,24 @@ import { EarlierRequests } from './earlier-requests.ts';
 import { FreshQueue } from './fresh-queue.ts';
 import type { AdoptedBatch } from './lane-batches.ts';
 import type { LaneMemory } from './lane-budget.ts';
-import type { LaneItem } from './lane-item.ts';
+import { dueTime, type LaneItem } from './lane-item.ts';
 import { ReadProgress } from './read-progress.ts';
 import { RetryQueue } from './retry-queue.ts';
+
+const NO_EARLIER_REQUESTS = new EarlierRequests();
 
 export class LaneQueue {
   fifo: boolean;
   readonly fresh = new FreshQueue();
-  readonly retries = new RetryQueue(
-    (item) =>
-      item.state === 'queued' && this.#itemsById?.get(item.delivery.id) === item && item !== this.requested,
-  );
+  readonly retries = new RetryQueue(this);
   /** The requested probe of a lane that is not FIFO. It is in no other queue. */
   requested: LaneItem | null = null;
   /** Which of the stored deliveries are in memory. */
   readonly readProgress = new ReadProgress();
-  readonly earlierRequests = new EarlierRequests();
   /** Batches that an earlier owner may have on the wire, by delivery. Null: there are none, as in most lanes. */
   adopted: Map<Uuid, AdoptedBatch> | null = null;
+  /** Null: there never were any, as in most lanes. */
+  #earlierRequests: EarlierRequests | null = null;
   /** Null while the lane is empty, as most lanes are. */
   #itemsById: Map<Uuid, LaneItem> | null = null;
   readonly #memory: LaneMemory;
@@ -42,6 +42,17 @@ export class LaneQueue {
     // Of a lane that becomes FIFO, the next load brings all deliveries in order.
     if (fifo && !this.fifo) this.cancelRequest();
     this.fifo = fifo;
+  }
+
+  /** Requests of an earlier owner that may be on the wire. */
+  get earlierRequests(): Pick<EarlierRequests, 'placeFreeAt'> {
+    return this.#earlierRequests ?? NO_EARLIER_REQUESTS;
+  }
+
+  isQueuedRetry(item: LaneItem): boolean {
+    return (
+      item.state === 'queued' && this.#itemsById?.get(item.delivery.id) === item && item !== this.requested
+    );
   }
 
   /** Deliveries in memory, in any state. */
@@ -75,7 +86,7 @@ export class LaneQueue {
       else if (wasReplayed(item, known)) this.readProgress.leaveFreshInStore(0);
     }
     if (known !== undefined || this.readProgress.wasRemoved(item.delivery.id)) return false;
-    this.#remember(item);
+    this.#addItem(item);
     // Only in a FIFO lane does a delivery that must wait block the deliveries behind it.
     if (!this.fifo && (item.notBefore > 0 || item.delivery.dueAt !== null)) {
       this.retries.push(item);
@@ -107,7 +118,7 @@ export class LaneQueue {
       return true;
     }
     if (this.readProgress.wasRemoved(id)) return false;
-    this.#remember(item);
+    this.#addItem(item);
     this.retries.push(item);
     return true;
   }
@@ -122,7 +133,7 @@ export class LaneQueue {
       if (known === this.requested) return;
       if (!this.fresh.remove(known)) this.retries.recordDetached();
     } else {
-      this.#remember(item);
+      this.#addItem(item);
     }
     this.cancelRequest();
     this.requested = known ?? item;
@@ -165,7 +176,7 @@ export class LaneQueue {
 
   /** Adds a delivery that is about to be sent, to no queue. */
   addInFlight(item: LaneItem): void {
-    this.#remember(item);
+    this.#addItem(item);
     item.state = 'in_flight';
   }
 
@@ -206,6 +217,12 @@ export class LaneQueue {
     this.forget(item);
   }
 
+  /** Forgets queued deliveries that were never attempted, except those in `ids`. */
+  keepOnly(ids: ReadonlySet<Uuid>): void {
+    for (const { delivery } of this.queued)
+      if (delivery.attempts === 0 && !ids.has(delivery.id)) this.forgetQueued(delivery.id);
+  }
+
   /** Forgets all queued deliveries. Those in flight or unsettled stay. */
   clear(): void {
     for (const item of this.#itemsById?.values() ?? [])
@@ -223,6 +240,17 @@ export class LaneQueue {
     }
   }
 
+  /** The clock was set by `stepMs`. Retries move, because their queue is in the order of these times. */
+  onClockStepped(stepMs: number): void {
+    this.#earlierRequests?.onClockStepped(stepMs);
+    for (const item of this.#itemsById?.values() ?? []) {
+      if (item.notBefore === 0) continue;
+      const before = dueTime(item);
+      item.notBefore += stepMs;
+      if (!this.fifo && this.isQueuedRetry(item) && dueTime(item) !== before) this.retries.move(item);
+    }
+  }
+
   /** Gives back all memory. Requests in flight no longer belong to a lane. */
   close(): void {
     for (const item of this.#itemsById?.values() ?? []) {
@@ -232,14 +260,16 @@ export class LaneQueue {
     this.#itemsById = null;
   }
 
-  #remember(item: LaneItem): void {
+  #addItem(item: LaneItem): void {
     this.#itemsById ??= new Map();
     this.#itemsById.set(item.delivery.id, item);
     this.#memory.items += 1;
     this.#memory.bytes += item.event?.data.length ?? 0;
     const { id, batchId } = item.delivery;
     // A batch is one request.
-    if (item.notBefore > 0) this.earlierRequests.add(batchId ?? id, item.notBefore);
+    if (item.notBefore === 0) return;
+    this.#earlierRequests ??= new EarlierRequests();
+    this.#earlierRequests.add(batchId ?? id, item.notBefore);
   }
 }
 

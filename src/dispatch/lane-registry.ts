@@ -1,35 +1,41 @@
 /** The lanes of the shards that this worker owns, one for each of their endpoints. */
+import { SHARDS, shardOf } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { Lane } from './lane.ts';
 
 export class LaneRegistry {
-  readonly #lanes = new Map<Uuid, Lane>();
-  readonly #byShard = new Map<number, Set<Lane>>();
+  /**
+   * By the shard of the endpoint in the default region, which its id shows. With regions, lanes of several shards share
+   * a map. There is no second map of all lanes: it would cost memory for every endpoint.
+   */
+  readonly #lanes = new Map<number, Map<Uuid, Lane>>();
+  readonly #shards = new Set<number>();
+  #size = 0;
 
   get size(): number {
-    return this.#lanes.size;
+    return this.#size;
   }
 
   get openCircuits(): number {
     let open = 0;
-    for (const lane of this.#lanes.values()) if (!lane.breaker.allowsTraffic) open += 1;
+    for (const lane of this.all()) if (!lane.breaker.allowsTraffic) open += 1;
     return open;
   }
 
   get(endpointId: Uuid): Lane | undefined {
-    return this.#lanes.get(endpointId);
+    return this.#lanes.get(shardOf(endpointId))?.get(endpointId);
   }
 
-  all(): Iterable<Lane> {
-    return this.#lanes.values();
+  *all(): Generator<Lane, void> {
+    for (const lanes of this.#lanes.values()) yield* lanes.values();
   }
 
-  ofShard(shard: number): Iterable<Lane> {
-    return this.#byShard.get(shard) ?? [];
+  *ofShard(shard: number): Generator<Lane, void> {
+    for (const lane of this.#lanes.get(shard % SHARDS)?.values() ?? []) if (lane.shard === shard) yield lane;
   }
 
   hasShard(shard: number): boolean {
-    return this.#byShard.has(shard);
+    return this.#shards.has(shard);
   }
 
   /** True if a request of the shard is on the wire, or its result is not recorded yet. */
@@ -40,20 +46,31 @@ export class LaneRegistry {
 
   /** Registers a shard, without lanes yet. */
   addShard(shard: number): void {
-    this.#byShard.set(shard, new Set());
+    this.removeShard(shard);
+    this.#shards.add(shard);
   }
 
   removeShard(shard: number): void {
-    this.#byShard.delete(shard);
+    for (const lane of this.ofShard(shard)) this.remove(lane);
+    this.#shards.delete(shard);
   }
 
+  /** Registers its shard too, if it is not registered. */
   add(lane: Lane): void {
-    this.#lanes.set(lane.id, lane);
-    this.#byShard.get(lane.shard)?.add(lane);
+    this.#shards.add(lane.shard);
+    let lanes = this.#lanes.get(shardOf(lane.id));
+    if (lanes === undefined) {
+      lanes = new Map();
+      this.#lanes.set(shardOf(lane.id), lanes);
+    }
+    if (!lanes.has(lane.id)) this.#size += 1;
+    lanes.set(lane.id, lane);
   }
 
+  /** Removes this lane only: if the worker took the shard again, the endpoint has a new lane, which stays. */
   remove(lane: Lane): void {
-    this.#lanes.delete(lane.id);
-    this.#byShard.get(lane.shard)?.delete(lane);
+    if (this.get(lane.id) !== lane) return;
+    this.#lanes.get(shardOf(lane.id))!.delete(lane.id);
+    this.#size -= 1;
   }
 }

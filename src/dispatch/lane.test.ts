@@ -113,7 +113,7 @@ describe('a lane', () => {
     const limits: number[] = [];
     for (let i = 0; i < 16; i += 1) {
       limits.push(lane.inFlightLimit);
-      lane.recordSuccess();
+      lane.slowStart.recordSuccess(lane.endpoint.maxInFlight);
     }
     expect(limits).toEqual([1, 2, 2, 4, 4, 4, 4, 8, 8, 8, 8, 8, 8, 8, 8, 10]);
   });

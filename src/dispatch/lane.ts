@@ -9,9 +9,10 @@
  *
  * Lanes are bounded. Deliveries that do not fit stay in the store, and `readProgress` records that there are more.
  */
+import type { AdaptiveLimits } from '../domain/adaptive-limits.ts';
 import { Breaker } from '../domain/breaker.ts';
 import type { WaitingDelivery } from '../domain/delivery.ts';
-import { type Endpoint, shardOf } from '../domain/endpoint.ts';
+import { type Endpoint, shardOfLane } from '../domain/endpoint.ts';
 import type { EventContent } from '../domain/event.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { Pace } from '../domain/pace.ts';
@@ -23,16 +24,15 @@ import { dueTime, type LaneItem, requestDueTime } from './lane-item.ts';
 import { LaneQueue } from './lane-queue.ts';
 import type { ReadProgress } from './read-progress.ts';
 import { ResponseTimes } from './response-times.ts';
+import { areLimitsOutdated, createLimits } from './slow-endpoints.ts';
 import { SlowStart } from './slow-start.ts';
+import { stepClock } from './step-clock.ts';
 
 export type { LaneBacklog, LaneItem };
 
 export type Kind = 'fresh' | 'retry';
 
-/**
- * While both kinds are ready, every fourth turn is for a retry, so that a stream of new events does not starve
- * retries.
- */
+/** While both kinds are ready, every fourth turn is for a retry: a stream of new events must not starve retries. */
 const FRESH_TURNS = 3;
 
 export class Lane {
@@ -42,22 +42,31 @@ export class Lane {
   breaker: Breaker;
   failingSince: number | null;
   /** True if a dead letter blocks this FIFO lane. */
-  blocked: boolean;
+  isBlocked: boolean;
   /** Nothing is sent before this time: `Retry-After` of a 429, or a pause after a failure of our own. */
   holdUntil = 0;
+  /** Until then, requests of an earlier owner of the shard may be on the wire. */
+  earlierRequestsUntil = 0;
+  retryAfterCapMs = Number.POSITIVE_INFINITY;
   inFlight = 0;
   unsettled = 0;
   /** True once the worker has lost the shard: nothing of this lane may be sent any more. */
   isClosed = false;
+  /**
+   * True while the lane waits to be moved to the region that its endpoint names now: nothing more is started. What was
+   * started before is still sent: the next owner would wait for the deadline of a recorded start.
+   */
+  isLeaving = false;
   /** True while the shard is suspected to crash workers: one request at a time, each recorded before it is sent. */
   isCareful = false;
   readonly responseTimes = new ResponseTimes();
   readonly slowStart = new SlowStart();
+  readonly adaptive: AdaptiveLimits;
 
   readonly #queue: LaneQueue;
   #pace: Pace | null;
   #probe: LaneItem | null = null;
-  /** FIFO: the delivery that somebody requested as a probe, for its next attempt. It is sent when it is at the head. */
+  /** FIFO: the requested probe. It is sent when it is at the head. */
   #requestedHead: Pick<WaitingDelivery, 'id' | 'attempts'> | null = null;
   #freshInARow = 0;
 
@@ -68,17 +77,18 @@ export class Lane {
     memory: LaneMemory = { items: 0, bytes: 0 },
   ) {
     this.id = endpoint.id;
-    this.shard = shardOf(endpoint.id);
+    this.shard = shardOfLane(endpoint);
     this.endpoint = endpoint;
     this.breaker = new Breaker(endpoint.breaker, state.breaker);
     this.failingSince = state.failingSince;
-    this.blocked = state.blocked;
+    this.isBlocked = state.blocked;
     this.holdUntil = state.holdUntil ?? 0;
+    this.adaptive = createLimits(endpoint, state.adaptive);
     this.#pace = pace;
-    this.#queue = new LaneQueue(this.fifo, memory);
+    this.#queue = new LaneQueue(this.isFifo, memory);
   }
 
-  get fifo(): boolean {
+  get isFifo(): boolean {
     return this.endpoint.ordering === 'fifo';
   }
 
@@ -125,38 +135,43 @@ export class Lane {
   /** True if the lane may send anything: owned, enabled, not paused, not blocked by a dead letter. */
   get isActive(): boolean {
     const { endpoint } = this;
-    return !this.isClosed && endpoint.enabled && !endpoint.deleted && !endpoint.paused && !this.blocked;
+    return !this.isClosed && endpoint.enabled && !endpoint.deleted && !endpoint.paused && !this.isBlocked;
   }
 
-  /** True if the lane may send more than probes. */
+  /** True if the lane may start more than probes. */
   get isFlowing(): boolean {
-    return this.isActive && this.breaker.allowsTraffic;
+    return this.isActive && !this.isLeaving && this.breaker.allowsTraffic;
   }
-
-  // --- changes --------------------------------------------------------------------------------------------
 
   reconfigure(endpoint: Endpoint, pace: Pace | null): void {
     const before = this.endpoint;
     this.endpoint = endpoint;
-    this.#queue.setFifo(this.fifo);
+    this.#queue.setFifo(this.isFifo);
     if (JSON.stringify(before.breaker) !== JSON.stringify(endpoint.breaker)) {
       this.breaker = new Breaker(endpoint.breaker, this.breaker.record);
     }
     if (JSON.stringify(before.rateLimit) !== JSON.stringify(endpoint.rateLimit)) this.#pace = pace;
+    if (areLimitsOutdated(before, endpoint)) this.adaptive.reset();
   }
 
   /** Replaces what the lane knows about the endpoint's health by what the store has. */
   restore(state: LaneState): void {
     this.breaker = new Breaker(this.endpoint.breaker, state.breaker);
     this.failingSince = state.failingSince;
-    this.blocked = state.blocked;
+    this.isBlocked = state.blocked;
+    if ((state.adaptive ?? null) === null) this.adaptive.reset();
+  }
+
+  /** The clock was set by `stepMs`. After a step back the caller loads the lane again. */
+  onClockStepped(stepMs: number): void {
+    stepClock(this, this.#queue, stepMs);
   }
 
   /** Queues a fresh delivery. The caller has checked that there is room. Returns false if it is known already. */
   addFresh(item: LaneItem): boolean {
     const isAdded = this.#queue.addFresh(item);
     // Hold the FIFO lane until the previous owner's request has timed out, whatever is at the head by now.
-    if (isAdded && this.fifo) this.holdUntil = Math.max(this.holdUntil, item.notBefore);
+    if (isAdded && this.isFifo) this.holdUntil = Math.max(this.holdUntil, item.notBefore);
     return isAdded;
   }
 
@@ -165,13 +180,10 @@ export class Lane {
     return this.#queue.addRetry(item);
   }
 
-  /**
-   * Makes a delivery the next one to be sent, even while the circuit is open. The caller has loaded it as a requested
-   * probe.
-   */
+  /** Makes a delivery that was loaded as a requested probe the next one, even while the circuit is open. */
   requestProbe(item: LaneItem): void {
     if (this.isClosed) return;
-    if (this.fifo) this.#requestedHead = item.delivery;
+    if (this.isFifo) this.#requestedHead = item.delivery;
     else this.#queue.request(item);
   }
 
@@ -185,6 +197,11 @@ export class Lane {
     for (const id of ids) this.#queue.forgetQueued(id);
   }
 
+  /** FIFO: forgets deliveries that a full read did not return. They wait behind unwritten slices. */
+  keepOnly(loaded: ReadonlySet<Uuid>): void {
+    this.#queue.keepOnly(loaded);
+  }
+
   /** Drops retries beyond the horizon, to make room for earlier ones. They will be loaded again. */
   dropRetriesBeyondHorizon(): void {
     this.#queue.dropRetriesBeyondHorizon();
@@ -196,16 +213,12 @@ export class Lane {
     this.#queue.close();
   }
 
-  recordSuccess(): void {
-    this.slowStart.recordSuccess(this.endpoint.maxInFlight);
-  }
-
   // --- which delivery is next -----------------------------------------------------------------------------
 
   /** How many requests may be on the wire at the same time, as of now. */
   get inFlightLimit(): number {
-    if (this.isCareful || this.fifo) return 1;
-    return Math.min(this.endpoint.maxInFlight, this.slowStart.window);
+    if (this.isCareful || this.isFifo) return 1;
+    return Math.min(this.endpoint.maxInFlight, this.slowStart.window, this.adaptive.inFlightLimit);
   }
 
   /** The earliest time at which a delivery may be started. Infinity: none can start before the lane changes. */
@@ -217,7 +230,7 @@ export class Lane {
 
   /** The delivery that somebody requested as a probe. A FIFO lane sends it only from its head. */
   get #requested(): LaneItem | null {
-    if (!this.fifo) return this.#queue.requested;
+    if (!this.isFifo) return this.#queue.requested;
     const { head } = this.#queue.fresh;
     return head !== undefined && this.#isRequestedHead(head) ? head : null;
   }
@@ -233,7 +246,7 @@ export class Lane {
     if (requested === null) return this.#nextQueuedDueAt(now);
     const dueAt = Math.max(now, requestDueTime(requested));
     // While the circuit is open, nothing else is sent before the requested probe.
-    if (dueAt === now || this.fifo || !this.breaker.allowsTraffic) return dueAt;
+    if (dueAt === now || this.isFifo || !this.breaker.allowsTraffic) return dueAt;
     return Math.min(dueAt, this.#nextQueuedDueAt(now));
   }
 
@@ -246,7 +259,7 @@ export class Lane {
   #freshDueAt(now: number): number {
     const { head, size } = this.#queue.fresh;
     if (head === undefined) return Number.POSITIVE_INFINITY;
-    const dueAt = this.fifo ? Math.max(now, dueTime(head)) : now;
+    const dueAt = this.isFifo ? Math.max(now, dueTime(head)) : now;
     const { batch } = this.endpoint;
     return batch === null ? dueAt : Math.max(dueAt, batchDueAt(head, size, batch));
   }
@@ -254,9 +267,9 @@ export class Lane {
   /** When limits, breaker and rate limit allow a request. */
   #allowedAt(now: number, monotonic: number): number {
     const limit = this.inFlightLimit;
-    if (!this.isActive || this.inFlight >= limit) return Number.POSITIVE_INFINITY;
+    if (!this.isActive || this.isLeaving || this.inFlight >= limit) return Number.POSITIVE_INFINITY;
     // FIFO: the order would be lost if the next delivery were sent before this result is recorded.
-    if ((this.fifo || this.isCareful) && this.unsettled > 0) return Number.POSITIVE_INFINITY;
+    if ((this.isFifo || this.isCareful) && this.unsettled > 0) return Number.POSITIVE_INFINITY;
     const placeFreeAt = this.#queue.earlierRequests.placeFreeAt(now, this.inFlight, limit);
     let allowedAt = Math.max(now, this.holdUntil, placeFreeAt);
     if (!this.breaker.allowsTraffic) {
@@ -271,14 +284,14 @@ export class Lane {
 
   /** Which kinds can be started, given that `readyAt` returned now. */
   readyKinds(now: number): { fresh: boolean; retry: boolean } {
-    if (this.fifo) {
+    if (this.isFifo) {
       const head = this.#queue.fresh.head;
       const fresh = head !== undefined && head.delivery.attempts === 0;
       return { fresh, retry: head !== undefined && !fresh };
     }
     const requested = this.#queue.requested;
     const retryReady =
-      this.#queue.retries.due(now) !== null || (requested !== null && requestDueTime(requested) <= now);
+      this.#queue.retries.findDue(now) !== null || (requested !== null && requestDueTime(requested) <= now);
     // A probe is the oldest delivery that is due, and counts as a retry even if it is fresh.
     if (!this.breaker.allowsTraffic) return { fresh: false, retry: retryReady || this.queuedFresh > 0 };
     return { fresh: this.queuedFresh > 0 && this.#freshDueAt(now) <= now, retry: retryReady };
@@ -286,7 +299,7 @@ export class Lane {
 
   /** True if a retry is due and the last three deliveries were fresh. */
   isRetryTurn(now: number): boolean {
-    return !this.fifo && this.#freshInARow >= FRESH_TURNS && this.readyKinds(now).retry;
+    return !this.isFifo && this.#freshInARow >= FRESH_TURNS && this.readyKinds(now).retry;
   }
 
   /** Takes the next delivery of a kind for sending. Call it only if `readyAt` returned now. */
@@ -301,23 +314,24 @@ export class Lane {
     this.#freshInARow = kind === 'fresh' ? this.#freshInARow + 1 : 0;
     item.state = 'in_flight';
     item.isProbe = isProbe;
-    if (this.fifo) item.isRequested = this.#isRequestedHead(item);
+    if (this.isFifo) item.isRequested = this.#isRequestedHead(item);
     if (isProbe) this.#probe = item;
-    this.responseTimes.recordStart(item, now);
     this.inFlight += 1;
+    const places = Math.min(this.endpoint.maxInFlight, this.adaptive.inFlightLimit);
+    this.responseTimes.recordStart(item, now, this.inFlight >= places);
     return item;
   }
 
   #pick(kind: Kind, now: number, isProbe: boolean): LaneItem | null {
     const { fresh, retries } = this.#queue;
-    if (kind === 'fresh' || this.fifo) return fresh.shift();
+    if (kind === 'fresh' || this.isFifo) return fresh.shift();
     const { requested } = this.#queue;
     if (requested !== null && requestDueTime(requested) <= now) {
       this.#queue.requested = null;
       return requested;
     }
     if (requested !== null && isProbe) return null;
-    const retry = retries.due(now);
+    const retry = retries.findDue(now);
     const { head } = fresh;
     if (isProbe && head !== undefined && (retry === null || head.delivery.agesFrom < retry.delivery.agesFrom))
       return fresh.shift();
@@ -337,19 +351,17 @@ export class Lane {
     this.#queue.holdPayload(item, event);
   }
 
-  /** Returns 0 if the rate limit allows the request now, otherwise the milliseconds to wait before the next call. */
+  /** Returns 0 if the rate limit allows the request now, otherwise how long to wait before the next call. */
   tryStart(monotonic: number): number {
     return this.#pace?.tryStart(monotonic) ?? 0;
   }
 
-  /**
-   * Queues a delivery again that was taken but not sent, because the lease expired or the payload could not be read.
-   */
+  /** Queues a delivery again that was taken and not sent, for instance because its payload could not be read. */
   putBack(item: LaneItem): void {
     this.#endFlight(item);
     this.#pace?.giveTurnBack();
     this.#queue.requeue(item);
-    if (this.fifo) this.#queue.fresh.putInOrder();
+    if (this.isFifo) this.#queue.fresh.putInOrder();
   }
 
   /** Forgets a delivery that was taken, because its state in the store has changed. The caller loads the lane again. */
@@ -369,7 +381,7 @@ export class Lane {
     this.#queue.dropPayload(item);
   }
 
-  /** Call this when the end of the delivery is recorded. `moved` false: someone else has settled or replayed it. */
+  /** Call this when its end is recorded. `moved` false: another worker settled it, or it was replayed. */
   finish(item: LaneItem, moved = true): void {
     this.unsettled -= 1;
     this.#queue.forget(item);
@@ -384,7 +396,7 @@ export class Lane {
 
   /** A FIFO lane may not have the right head in memory any more: it sends nothing before it is loaded again. */
   #clearIfFifo(): void {
-    if (this.fifo) this.clearQueue();
+    if (this.isFifo) this.clearQueue();
   }
 
   #endRequest(item: LaneItem): void {

@@ -42,6 +42,7 @@ const TLS_OPTIONS = {
 } as const;
 
 export class NodeLinks implements PeerTransport {
+  readonly isWithinNode = false;
   readonly #options: NodeLinksOptions;
   readonly #presharedKeys: ReadonlyMap<string, Buffer>;
   /** The processes that this one is connected or connecting to. */
@@ -50,7 +51,7 @@ export class NodeLinks implements PeerTransport {
   #onConnected: (socket: Socket) => void = () => {};
   #cancelSearch: (() => void) | null = null;
   #searching: Promise<void> = Promise.resolve();
-  #stopped = false;
+  #isStopped = false;
 
   constructor(options: NodeLinksOptions) {
     this.#options = options;
@@ -86,7 +87,7 @@ export class NodeLinks implements PeerTransport {
   }
 
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.#isStopped = true;
     this.#cancelSearch?.();
     this.#server.close();
     await this.#searching;
@@ -94,7 +95,7 @@ export class NodeLinks implements PeerTransport {
   }
 
   #searchSoon(delayMs: number): void {
-    if (this.#stopped) return;
+    if (this.#isStopped) return;
     this.#cancelSearch = this.#options.clock.after(delayMs, () => {
       this.#searching = this.#search().finally(() => this.#searchSoon(SEARCH_INTERVAL_MS));
     });
@@ -105,7 +106,7 @@ export class NodeLinks implements PeerTransport {
     const { port } = this.#server.address() as AddressInfo;
     try {
       const peers = await directory.announce({ id, node, host, port, wireVersion: WIRE_VERSION });
-      if (this.#stopped) return;
+      if (this.#isStopped) return;
       for (const peer of peers) if (peer.id < id && !this.#connectedTo.has(peer.id)) this.#connect(peer);
     } catch (error) {
       onProblem('find the processes of other nodes', error);

@@ -1,7 +1,7 @@
 /**
  * Which shards this worker owns, and whether its lease on them is valid right now.
  *
- *   register ──▶ renew the lease every heartbeat ──▶ take free shards up to our share, give up the surplus
+ *   register ──▶ renew the lease every heartbeat ──▶ take free shards of our region up to our share, give up the surplus
  *                  │ no answer in time       the lease expires, and nothing is sent
  *                  │ session lost            the lease ends immediately; connect and renew again
  *                  ├ declared dead           all shards are lost; register again under a new id
@@ -14,16 +14,23 @@ import type { Clock } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';
 import { newId } from '../domain/ids.ts';
 import type { Service } from '../domain/lifecycle.ts';
-import type { OwnershipSession, OwnershipStore, StoreFacts, TakenShard } from '../ports/ownership-store.ts';
+import { DEFAULT_REGION, regionOf } from '../domain/region.ts';
+import {
+  digestOf,
+  type OtherWorker,
+  type OwnershipSession,
+  type OwnershipStore,
+  type Renewal,
+  type StoreFacts,
+  type TakenShard,
+} from '../ports/ownership-store.ts';
+import { SilentWorkers } from './silent-workers.ts';
 
 /**
  * Increase it when workers of two versions could misread each other's rows. Workers of version 1 record the values of custom
- * headers with attempts, and send notices as if notifiers were endpoints.
+ * headers with attempts, and send notices as if notifiers were endpoints. Those of version 2 know no regions.
  */
-export const WIRE_VERSION = 2;
-
-/** The store's clock and ours do not run at the same rate. */
-const MAX_CLOCK_DRIFT_MS = 200;
+export const WIRE_VERSION = 3;
 
 export interface OwnershipListener {
   /** This worker owns these shards from now on. */
@@ -47,6 +54,10 @@ export interface OwnershipOptions {
   readonly leaseMs: number;
   readonly deadAfterMs: number;
   readonly crashWindowMs: number;
+  /** The region whose shards this worker takes. Null: the default region. */
+  readonly region: string | null;
+  /** After how long a worker of the default region takes the shards of a region without workers. Null: never. */
+  readonly fallbackAfterMs: number | null;
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
@@ -56,23 +67,27 @@ export class Ownership implements Service {
   readonly #listeners: OwnershipListener[] = [];
   readonly #epochs = new Map<number, number>();
   readonly #givingUp = new Set<number>();
+  /** Since when each region without workers has had none, on the monotonic clock. */
+  readonly #emptySince = new Map<number, number>();
+  readonly #silentWorkers: SilentWorkers;
   #workerId: Uuid;
   #session: OwnershipSession | null = null;
   #leaseExpiresAt = Number.NEGATIVE_INFINITY;
   #lastRenewalAt = Number.NEGATIVE_INFINITY;
-  #storeNow = Number.NaN;
-  #mayRemoveDeadFrom = Number.NEGATIVE_INFINITY;
   #cancelTimer: (() => void) | null = null;
   #renewing: Promise<void> | null = null;
   /** The mark of the last renewal of this id. */
   #mark = Number.NEGATIVE_INFINITY;
+  /** The acceptance number that the last renewal returned. */
+  #lastSeq = 0;
   #isStoreReplaced = false;
   #stopping = false;
-  #stopped = false;
+  #isStopped = false;
 
   constructor(options: OwnershipOptions) {
     this.#options = options;
     this.workerName = options.workerName;
+    this.#silentWorkers = new SilentWorkers(options);
     this.#workerId = newId(options.clock.now());
   }
 
@@ -86,6 +101,10 @@ export class Ownership implements Service {
 
   get shardCount(): number {
     return this.#epochs.size;
+  }
+
+  get ownedShards(): Iterable<number> {
+    return this.#epochs.keys();
   }
 
   /** Shards that this worker owns under a valid lease and is not giving up. */
@@ -122,14 +141,14 @@ export class Ownership implements Service {
   }
 
   async start(): Promise<void> {
-    if (this.#cancelTimer !== null || this.#stopped) return;
+    if (this.#cancelTimer !== null || this.#isStopped) return;
     await this.#renewAndSchedule();
   }
 
   /** Frees all shards that are still owned and removes the worker. Call `beginStop` and hand the shards over first. */
   async stop(): Promise<void> {
-    if (this.#stopped) return;
-    this.#stopped = true;
+    if (this.#isStopped) return;
+    this.#isStopped = true;
     this.#cancelTimer?.();
     this.#cancelTimer = null;
     await this.#renewing;
@@ -147,7 +166,7 @@ export class Ownership implements Service {
     this.#stopping = true;
     await this.#renewing;
     // This renewal tells the store that we are stopping, so that the other workers take a larger share.
-    if (this.#session !== null && !this.#stopped) await this.#renewAndSchedule();
+    if (this.#session !== null && !this.#isStopped) await this.#renewAndSchedule();
     const owned = [...this.#epochs.keys()];
     for (const shard of owned) this.#givingUp.add(shard);
     return owned;
@@ -171,7 +190,7 @@ export class Ownership implements Service {
 
   /** Renews the lease and takes free shards now instead of at the next heartbeat. Call this when shards were freed. */
   renewNow(): void {
-    if (this.#renewing !== null || this.#stopped || this.#stopping) return;
+    if (this.#renewing !== null || this.#isStopped || this.#stopping) return;
     this.#cancelTimer?.();
     void this.#renewAndSchedule();
   }
@@ -184,7 +203,7 @@ export class Ownership implements Service {
   }
 
   #scheduleRenewal(): void {
-    if (this.#stopped) return;
+    if (this.#isStopped) return;
     this.#cancelTimer?.();
     this.#cancelTimer = this.#options.clock.after(
       this.#options.heartbeatMs,
@@ -206,59 +225,92 @@ export class Ownership implements Service {
       if (this.#isStoreReplaced) await this.#leave();
       const session = this.#session ?? (await this.#connect());
       const sentAt = clock.monotonic();
-      const renewal = await session.renew(this.#workerId, { stopping: this.#stopping });
+      const renewal = await session.renew(this.#workerId, {
+        stopping: this.#stopping,
+        known: digestOf(this.#epochs.values()),
+        listsEmptyRegions: this.#mayFallBack,
+      });
       if (renewal === null) return this.#startOver();
-      if (renewal.previousMark < this.#mark) return await this.#onRewound();
+      // The store lacks the last renewal.
+      if (renewal.previousMark < this.#mark)
+        return await (this.#wasRemoved(renewal) ? this.#joinAgain() : this.#onRewound());
       this.#mark = renewal.mark;
-      const stored = new Map(renewal.shards.map(({ shard, epoch }) => [shard, epoch]));
+      this.#lastSeq = renewal.lastSeq;
+      const stored =
+        renewal.shards === null
+          ? this.#epochs
+          : new Map(renewal.shards.map(({ shard, epoch }) => [shard, epoch]));
       this.#dropShards(
         [...this.#epochs].filter(([shard, epoch]) => stored.get(shard) !== epoch).map(([shard]) => shard),
       );
-      this.#noticeStoreClockStep(renewal.now);
-      this.#leaseExpiresAt = sentAt + leaseMs;
-      this.#lastRenewalAt = sentAt;
       const roundTripMs = clock.monotonic() - sentAt;
+      this.#leaseExpiresAt = sentAt + leaseMs;
       for (const listener of this.#listeners) listener.onFacts?.(renewal, roundTripMs);
+      this.#lastRenewalAt = sentAt;
       // After a lost answer the store may list shards that this worker does not know of: release them.
       const unknownShards = [...stored.keys()].filter((shard) => !this.#epochs.has(shard));
       if (unknownShards.length > 0) await session.releaseShards(this.#workerId, unknownShards);
-      await this.#balance(session);
+      const hasRemoved = await this.#removeDeadWorkers(session, renewal.others);
+      if (!renewal.isBalanced || unknownShards.length > 0 || hasRemoved) await this.#balance(session);
+      if (renewal.emptyRegions !== null) await this.#standIn(session, renewal.emptyRegions);
     } catch (error) {
       onProblem('renew the lease on its shards', error);
       this.#disconnect();
     }
   }
 
-  /**
-   * After a forward step of the store's clock every other worker looks dead until it renews. The step is certain if the
-   * store counted more time than has passed here since before the previous renewal was sent.
-   */
-  #noticeStoreClockStep(storeNow: number): void {
-    const { clock, leaseMs } = this.#options;
-    const steppedMs = storeNow - this.#storeNow - (clock.monotonic() - this.#lastRenewalAt);
-    if (steppedMs > MAX_CLOCK_DRIFT_MS) this.#mayRemoveDeadFrom = clock.monotonic() + 2 * leaseMs;
-    this.#storeNow = storeNow;
-  }
-
-  async #removeDeadWorkers(session: OwnershipSession): Promise<void> {
-    const { clock, leaseMs, deadAfterMs } = this.#options;
-    if (clock.monotonic() < this.#mayRemoveDeadFrom) return;
-    const removed = await session.removeDeadWorkers(this.#workerId, { leaseMs, deadAfterMs });
-    if (removed.length === 0) return;
+  async #removeDeadWorkers(session: OwnershipSession, others: readonly OtherWorker[]): Promise<boolean> {
+    const { clock } = this.#options;
+    const silent = this.#silentWorkers.observe(others, clock.monotonic(), clock.isSteady !== false);
+    if (silent.length === 0) return false;
+    const removed = await session.removeDeadWorkers(silent);
+    if (removed.length === 0) return false;
     const workers = [...new Set(removed.map(({ worker }) => worker))];
     for (const listener of this.#listeners) listener.onDeadWorkersRemoved?.(workers, removed.length);
+    return true;
   }
 
   async #balance(session: OwnershipSession): Promise<void> {
-    const { crashWindowMs } = this.#options;
-    await this.#removeDeadWorkers(session);
     if (this.#stopping) return;
-    const taken = await session.takeShards(this.#workerId, crashWindowMs);
+    await this.#take(session, null);
+    const surplus = await session.countSurplusShards(this.#workerId);
+    const own = [...this.#epochs.keys()].filter((shard) => !this.#isStandIn(shard));
+    const kept = own.filter((shard) => !this.#givingUp.has(shard));
+    const givenUp = own.length - kept.length;
+    if (surplus > givenUp) this.#giveUp(kept.slice(givenUp - surplus));
+  }
+
+  async #take(session: OwnershipSession, emptyRegion: number | null): Promise<void> {
+    const taken = await session.takeShards(this.#workerId, this.#options.crashWindowMs, emptyRegion);
     for (const { shard, epoch } of taken) this.#epochs.set(shard, epoch);
     if (taken.length > 0) for (const listener of this.#listeners) listener.onShardsTaken?.(taken);
-    const surplus = (await session.countSurplusShards(this.#workerId)) - this.#givingUp.size;
-    if (surplus > 0)
-      this.#giveUp([...this.#epochs.keys()].filter((shard) => !this.#givingUp.has(shard)).slice(-surplus));
+  }
+
+  /** True if this worker takes the shards of regions without workers, after some time. */
+  get #mayFallBack(): boolean {
+    return this.#options.region === null && this.#options.fallbackAfterMs !== null;
+  }
+
+  /** True if the shard belongs to another region, for which this worker stands in. Only the default region does so. */
+  #isStandIn(shard: number): boolean {
+    return this.#options.region === null && regionOf(shard) !== DEFAULT_REGION;
+  }
+
+  /** Takes the shards of regions that have had no worker for long, and gives those back that have one again. */
+  async #standIn(session: OwnershipSession, emptyRegions: readonly number[]): Promise<void> {
+    const now = this.#options.clock.monotonic();
+    for (const region of this.#emptySince.keys())
+      if (!emptyRegions.includes(region)) this.#emptySince.delete(region);
+    for (const region of emptyRegions) if (!this.#emptySince.has(region)) this.#emptySince.set(region, now);
+    this.#giveUp(
+      [...this.#epochs.keys()].filter(
+        (shard) =>
+          this.#isStandIn(shard) && !this.#givingUp.has(shard) && !emptyRegions.includes(regionOf(shard)),
+      ),
+    );
+    if (this.#stopping) return;
+    for (const [region, since] of this.#emptySince)
+      if (now - since >= this.#options.fallbackAfterMs!) await this.#take(session, region);
   }
 
   #giveUp(shards: readonly number[]): void {
@@ -287,6 +339,19 @@ export class Ownership implements Service {
     this.#forgetRegistration();
   }
 
+  /**
+   * True if other workers removed this one while it was disconnected, so that its new session registered it anew: no
+   * renewal is counted yet, and no event that the store had is missing.
+   */
+  #wasRemoved({ previousMark, lastSeq }: Renewal): boolean {
+    return previousMark === 0 && lastSeq >= this.#lastSeq;
+  }
+
+  async #joinAgain(): Promise<void> {
+    this.#options.onProblem('keep the shards: other workers took them over', null);
+    await this.#leave();
+  }
+
   async #onRewound(): Promise<void> {
     for (const listener of this.#listeners) listener.onRewound?.();
     await this.#leave();
@@ -306,8 +371,8 @@ export class Ownership implements Service {
   }
 
   async #connect(): Promise<OwnershipSession> {
-    const { store, workerName } = this.#options;
-    const registration = { id: this.#workerId, name: workerName, wireVersion: WIRE_VERSION };
+    const { store, workerName, region } = this.#options;
+    const registration = { id: this.#workerId, name: workerName, wireVersion: WIRE_VERSION, region };
     this.#session = await store.connect(registration, (error) => {
       this.#options.onProblem('keep the session of the lease', error);
       this.#disconnect();

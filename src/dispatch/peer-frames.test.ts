@@ -37,12 +37,19 @@ const committed = fc
     ),
   }));
 const owns = fc
-  .array(fc.integer({ min: 0, max: 255 }))
-  .map((shards) => ({ kind: 'shards' as const, shards }));
-const message: fc.Arbitrary<PeerMessage> = fc.oneof(committed, owns);
+  .tuple(
+    fc.array(fc.integer({ min: 0, max: 255 })),
+    fc.uuid(),
+    fc.record({ loopDelayMs: fc.nat(), commitMs: fc.nat() }),
+  )
+  .map(([shards, from, load]) => ({ kind: 'shards' as const, shards, from, load }));
+const message = fc.oneof(committed, owns);
+type Encoded = typeof message extends fc.Arbitrary<infer M> ? M : never;
 
-const encode = (given: PeerMessage): Buffer =>
-  given.kind === 'shards' ? encodeShards(given.shards) : encodeCommitted(given.deliveries, given.commit);
+const encode = (given: Encoded): Buffer =>
+  given.kind === 'shards'
+    ? encodeShards(given.shards, given.from, given.load)
+    : encodeCommitted(given.deliveries, given.commit);
 
 test('messages are decoded as they were encoded, in whatever pieces they arrive', () => {
   fc.assert(

@@ -6,11 +6,11 @@
  */
 import type { EventContent } from '../domain/event.ts';
 import type { Uuid } from '../domain/ids.ts';
+import { NO_LOAD, type ProcessLoad } from '../domain/load-meter.ts';
 import type { Commit, CommittedDelivery } from '../ports/hand-over.ts';
 
 export type PeerMessage =
-  /** All shards that the sender owns and will keep. */
-  | { readonly kind: 'shards'; readonly shards: readonly number[] }
+  | ShardsMessage
   /** Deliveries that the sender has just committed, for shards of the receiver. */
   | {
       readonly kind: 'committed';
@@ -18,21 +18,30 @@ export type PeerMessage =
       readonly commit: Commit;
     };
 
+/** All shards that the sender owns and will keep, and its load. */
+export interface ShardsMessage {
+  readonly kind: 'shards';
+  readonly shards: readonly number[];
+  /** Null: an earlier version of Posthorn, which does not say who it is. */
+  readonly from: Uuid | null;
+  readonly load: ProcessLoad;
+}
+
 type EventHead = [
   event: Omit<EventContent, 'data'>,
   bytes: number,
   deliveries: [id: Uuid, endpointId: Uuid, dueAt: number | null, fifo: boolean][],
 ];
 type Head =
-  | { readonly owns: readonly number[] }
+  | { readonly owns: readonly number[]; readonly from?: Uuid; readonly load?: ProcessLoad }
   | { readonly events: readonly EventHead[]; readonly commit: Commit };
 
 const LENGTH_BYTES = 4;
 /** Larger than any commit, so a longer frame is not one of ours. */
 const MAX_FRAME_BYTES = 256 * 1024 * 1024;
 
-export function encodeShards(shards: readonly number[]): Buffer {
-  return encode({ owns: shards }, []);
+export function encodeShards(shards: readonly number[], from: Uuid, load: ProcessLoad): Buffer {
+  return encode({ owns: shards, from, load }, []);
 }
 
 /** The deliveries of one event must be next to each other, as they are in a commit. */
@@ -96,7 +105,14 @@ export class FrameReader {
 function decode(frame: Buffer): PeerMessage {
   const payloadsAt = LENGTH_BYTES + frame.readUInt32BE(0);
   const message = JSON.parse(frame.toString('utf8', LENGTH_BYTES, payloadsAt)) as Head;
-  if ('owns' in message) return { kind: 'shards', shards: message.owns };
+  // Earlier versions of Posthorn announce less.
+  if ('owns' in message)
+    return {
+      kind: 'shards',
+      shards: message.owns,
+      from: message.from ?? null,
+      load: message.load ?? NO_LOAD,
+    };
   const deliveries: CommittedDelivery[] = [];
   let at = payloadsAt;
   for (const [head, bytes, rows] of message.events) {

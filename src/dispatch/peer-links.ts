@@ -1,25 +1,37 @@
 /**
  * Hands deliveries over to the process that owns their shard, payload included, so that the owner sends them without
  * reading the store. The transports connect this process with others: with those of its node through Unix sockets
- * (`SiblingSockets`), with those of other nodes through TLS (`NodeLinks`). Whenever the owner cannot be reached, a
- * notification wakes it, and it reads the store.
+ * (`SiblingSockets`), with those of other nodes through TLS (`NodeLinks`). Processes that cannot connect to each other may
+ * use a message bus (`BusLinks`). Whenever the owner cannot be reached, a notification wakes it, and it reads the store.
  *
- *   connected ──▶ shards announced ──▶ deliveries for them are handed over
- *                    │ silent, or its buffer is full: notify instead
+ *   connected, or heard on the bus ──▶ shards announced ──▶ deliveries for them are handed over
+ *                    │ silent, or its buffer is full, or the bus is slow: notify instead
+ *                    │ the bus says that nobody received a frame: forget the process, and notify
  *                    └ connection closed: the transport connects again after a while
  *
- * Deliveries that are lost with a connection are in the store: a sweep finds them, or the next owner of the shards.
+ * A process with a connection that is not silent is never used through the bus. Deliveries that are lost with a connection
+ * are in the store: a sweep finds them, or the next owner of the shards.
  */
 import type { Socket } from 'node:net';
 import type { Clock } from '../domain/clock.ts';
-import { shardOf } from '../domain/endpoint.ts';
 import type { EventContent } from '../domain/event.ts';
+import type { Uuid } from '../domain/ids.ts';
+import { NO_LOAD, type ProcessLoad, worseLoad } from '../domain/load-meter.ts';
 import type { NewDelivery } from '../ports/accept-log.ts';
-import type { Commit, CommittedDelivery, HandOver } from '../ports/hand-over.ts';
-import { encodeCommitted, encodeShards, FrameReader } from './peer-frames.ts';
+import type { Commit, CommittedDelivery, HandOver, HandOverRoute } from '../ports/hand-over.ts';
+import type { BusLinks } from './bus-links.ts';
+import {
+  encodeCommitted,
+  encodeShards,
+  FrameReader,
+  type PeerMessage,
+  type ShardsMessage,
+} from './peer-frames.ts';
 
 /** Connects this process with other processes. */
 export interface PeerTransport {
+  /** True if the processes run on the node of this one. */
+  readonly isWithinNode: boolean;
   /** Calls `onConnected` for every connection, whichever side opened it. It must be trusted already. */
   start(onConnected: (socket: Socket) => void): Promise<void>;
   /** Stops listening and connecting. Connections stay open. */
@@ -27,7 +39,11 @@ export interface PeerTransport {
 }
 
 export interface PeerLinksOptions {
+  /** Identifies this process. */
+  readonly id: Uuid;
   readonly transports: readonly PeerTransport[];
+  /** For processes that no transport connects. Null: they are notified. */
+  readonly bus: BusLinks | null;
   readonly clock: Clock;
   readonly onProblem: (what: string, error: unknown) => void;
 }
@@ -38,93 +54,169 @@ const ANNOUNCE_INTERVAL_MS = 500;
 const MAX_SILENCE_MS = 2_000;
 /** Unsent bytes per connection: a stopped peer must not fill our memory. */
 const MAX_BUFFERED_BYTES = 4 * 1024 * 1024;
+/** Payloads of a frame. A server between the nodes has only so much room for each of them. */
+const MAX_FRAME_BYTES = 1024 * 1024;
+
+type DeliveriesHandler = (deliveries: readonly CommittedDelivery[], commit: Commit) => void;
 
 interface Peer {
-  readonly socket: Socket;
+  /** Null: it has not said who it is. */
+  id: Uuid | null;
+  readonly route: HandOverRoute;
+  readonly isSibling: boolean;
+  readonly canSend: (event: EventContent) => boolean;
+  /** Returns a promise of false if the frame probably did not arrive. A connection cannot tell. */
+  readonly send: (frame: Buffer) => Promise<boolean> | null;
   shards: Set<number>;
+  load: ProcessLoad;
   lastHeardAt: number;
   /** Deliveries of one commit, written as one frame in the next microtask. */
-  outgoing: { readonly commit: Commit; readonly deliveries: CommittedDelivery[] } | null;
+  outgoing: Outgoing | null;
+}
+
+interface Outgoing {
+  readonly commit: Commit;
+  readonly deliveries: CommittedDelivery[];
+  bytes: number;
 }
 
 export class PeerLinks implements HandOver {
   readonly #options: PeerLinksOptions;
-  readonly #peers = new Set<Peer>();
+  /** Those with a connection. */
+  readonly #sockets = new Map<Socket, Peer>();
+  /** Those without one, which were heard on the bus. */
+  readonly #onBus = new Map<Uuid, Peer>();
   #ownedShards: () => readonly number[] = () => [];
-  #onReceived: (deliveries: readonly CommittedDelivery[], commit: Commit) => void = () => {};
+  #own: { readonly load: ProcessLoad } = { load: NO_LOAD };
+  #onReceived: DeliveriesHandler = () => {};
+  #onUndelivered: DeliveriesHandler = () => {};
+  #hasAnnouncedShards = false;
   #cancelAnnouncement: (() => void) | null = null;
-  #stopped = false;
+  #isStopped = false;
 
   constructor(options: PeerLinksOptions) {
     this.#options = options;
   }
 
-  async start(ownedShards: () => readonly number[]): Promise<void> {
+  async start(ownedShards: () => readonly number[], own = this.#own): Promise<void> {
     this.#ownedShards = ownedShards;
-    for (const transport of this.#options.transports)
-      await transport.start((socket) => this.#onConnected(socket));
+    this.#own = own;
+    const { transports, bus } = this.#options;
+    for (const transport of transports)
+      await transport.start((socket) => this.#onConnected(socket, transport.isWithinNode));
+    bus?.start(
+      (from, message) => this.#onBusMessage(from, message),
+      () => this.announceShards(),
+    );
     this.#announceRegularly();
   }
 
   async stop(): Promise<void> {
-    this.#stopped = true;
+    if (this.#isStopped) return;
+    this.#isStopped = true;
     this.#cancelAnnouncement?.();
-    await Promise.all(this.#options.transports.map((transport) => transport.stop()));
-    for (const { socket } of this.#peers) socket.end();
+    const { transports, bus, id } = this.#options;
+    await Promise.all([
+      bus?.announce(encodeShards([], id, NO_LOAD)),
+      ...transports.map((each) => each.stop()),
+    ]);
+    await bus?.stop();
+    for (const socket of this.#sockets.keys()) socket.end();
   }
 
-  onReceived(handler: (deliveries: readonly CommittedDelivery[], commit: Commit) => void): void {
+  /** A silent process counts as idle: if it is stopped, others take its shards. */
+  get siblingLoad(): ProcessLoad {
+    let worst = NO_LOAD;
+    for (const peer of this.#sockets.values())
+      if (peer.isSibling && peer.shards.size > 0 && !this.#isSilent(peer))
+        worst = worseLoad(worst, peer.load);
+    return worst;
+  }
+
+  onReceived(handler: DeliveriesHandler): void {
     this.#onReceived = handler;
   }
 
-  offer(delivery: NewDelivery, event: EventContent, commit: Commit): boolean {
-    const shard = shardOf(delivery.endpointId);
-    for (const peer of this.#peers) {
-      if (!peer.shards.has(shard)) continue;
-      if (this.#now() - peer.lastHeardAt > MAX_SILENCE_MS) return false;
-      if (peer.socket.writableLength > MAX_BUFFERED_BYTES) return false;
-      if (peer.outgoing?.commit !== commit) {
-        this.#flush(peer);
-        peer.outgoing = { commit, deliveries: [] };
-        queueMicrotask(() => this.#flush(peer));
-      }
-      peer.outgoing.deliveries.push({ delivery, event });
-      return true;
+  onUndelivered(handler: DeliveriesHandler): void {
+    this.#onUndelivered = handler;
+  }
+
+  offer(shard: number, delivery: NewDelivery, event: EventContent, commit: Commit): HandOverRoute | null {
+    const peer = this.#ownerOf(shard);
+    if (peer === null || this.#isSilent(peer) || !peer.canSend(event)) return null;
+    if (peer.outgoing?.commit !== commit || peer.outgoing.bytes > MAX_FRAME_BYTES) {
+      this.#flush(peer);
+      peer.outgoing = { commit, deliveries: [], bytes: 0 };
+      queueMicrotask(() => this.#flush(peer));
     }
-    return false;
+    const { outgoing } = peer;
+    if (outgoing.deliveries.at(-1)?.event !== event) outgoing.bytes += event.data.length;
+    outgoing.deliveries.push({ delivery, event });
+    return peer.route;
   }
 
   announceShards(): void {
-    const message = encodeShards(this.#ownedShards());
-    for (const { socket } of this.#peers) socket.write(message);
+    if (this.#isStopped) return;
+    const shards = this.#ownedShards();
+    this.#hasAnnouncedShards = shards.length > 0;
+    const message = encodeShards(shards, this.#options.id, this.#own.load);
+    for (const socket of this.#sockets.keys()) socket.write(message);
+    void this.#options.bus?.announce(message);
   }
 
   #announceRegularly(): void {
-    if (this.#stopped) return;
-    this.announceShards();
+    if (this.#isStopped) return;
+    // Nobody hands deliveries to a process without shards, so it need not show that it is alive.
+    if (this.#hasAnnouncedShards || this.#ownedShards().length > 0) this.announceShards();
+    for (const [id, peer] of this.#onBus) if (this.#isSilent(peer)) this.#onBus.delete(id);
     this.#cancelAnnouncement = this.#options.clock.after(ANNOUNCE_INTERVAL_MS, () =>
       this.#announceRegularly(),
     );
+  }
+
+  #ownerOf(shard: number): Peer | null {
+    for (const peer of this.#sockets.values()) if (peer.shards.has(shard)) return peer;
+    for (const peer of this.#onBus.values()) if (peer.shards.has(shard)) return peer;
+    return null;
   }
 
   #flush(peer: Peer): void {
     const { outgoing } = peer;
     if (outgoing === null) return;
     peer.outgoing = null;
-    peer.socket.write(encodeCommitted(outgoing.deliveries, outgoing.commit));
+    const { deliveries, commit } = outgoing;
+    void peer.send(encodeCommitted(deliveries, commit))?.then((hasArrived) => {
+      if (!hasArrived) this.#onLostFrame(peer, deliveries, commit);
+    });
   }
 
-  #onConnected(socket: Socket): void {
-    if (this.#stopped) return void socket.destroy();
-    const peer: Peer = { socket, shards: new Set(), lastHeardAt: this.#now(), outgoing: null };
+  /** The process may have stopped. If not, its next announcement brings it back. */
+  #onLostFrame(peer: Peer, deliveries: readonly CommittedDelivery[], commit: Commit): void {
+    if (peer.id !== null && this.#onBus.get(peer.id) === peer) this.#onBus.delete(peer.id);
+    this.#onUndelivered(deliveries, commit);
+  }
+
+  #onConnected(socket: Socket, isSibling: boolean): void {
+    if (this.#isStopped) return void socket.destroy();
+    const peer: Peer = {
+      ...this.#newPeer(),
+      id: null,
+      isSibling,
+      route: 'sibling',
+      canSend: () => socket.writableLength <= MAX_BUFFERED_BYTES,
+      send: (frame) => {
+        socket.write(frame);
+        return null;
+      },
+    };
     const reader = new FrameReader();
-    this.#peers.add(peer);
+    this.#sockets.set(socket, peer);
     socket.on('error', () => socket.destroy());
-    socket.on('close', () => this.#peers.delete(peer));
+    socket.on('close', () => this.#sockets.delete(socket));
     socket.on('data', (piece) => {
       try {
         for (const message of reader.read(piece)) {
-          if (message.kind === 'shards') this.#updateShards(peer, message.shards);
+          if (message.kind === 'shards') this.#onSocketShards(peer, message);
           else this.#onReceived(message.deliveries, message.commit);
         }
       } catch (error) {
@@ -132,15 +224,54 @@ export class PeerLinks implements HandOver {
         socket.destroy();
       }
     });
-    socket.write(encodeShards(this.#ownedShards()));
+    socket.write(encodeShards(this.#ownedShards(), this.#options.id, this.#own.load));
+  }
+
+  #onSocketShards(peer: Peer, { shards, from, load }: ShardsMessage): void {
+    peer.id = from;
+    peer.load = load;
+    if (from !== null) this.#onBus.delete(from);
+    this.#updateShards(peer, shards);
+  }
+
+  #onBusMessage(from: Uuid, message: PeerMessage): void {
+    if (message.kind === 'committed') return this.#onReceived(message.deliveries, message.commit);
+    if (this.#isConnectedTo(from)) return;
+    const { bus } = this.#options;
+    const peer = this.#onBus.get(from) ?? {
+      ...this.#newPeer(),
+      id: from,
+      isSibling: false,
+      route: 'redis' as const,
+      canSend: (event: EventContent) => bus!.canSend && event.data.length <= MAX_FRAME_BYTES,
+      send: (frame: Buffer) => bus!.send(from, frame),
+    };
+    if (message.shards.length === 0) this.#onBus.delete(from);
+    else this.#onBus.set(from, peer);
+    this.#updateShards(peer, message.shards);
+  }
+
+  /** False also if the connection is silent: it may be cut without notice. */
+  #isConnectedTo(id: Uuid): boolean {
+    for (const peer of this.#sockets.values()) if (peer.id === id && !this.#isSilent(peer)) return true;
+    return false;
   }
 
   /** The latest announcement of a shard wins: a previous owner may be unable to tell that it has lost the shard. */
   #updateShards(peer: Peer, shards: readonly number[]): void {
     const added = shards.filter((shard) => !peer.shards.has(shard));
-    for (const other of this.#peers) for (const shard of added) other.shards.delete(shard);
+    for (const others of [this.#sockets, this.#onBus])
+      for (const other of others.values()) for (const shard of added) other.shards.delete(shard);
     peer.shards = new Set(shards);
     peer.lastHeardAt = this.#now();
+  }
+
+  #isSilent({ lastHeardAt }: Peer): boolean {
+    return this.#now() - lastHeardAt > MAX_SILENCE_MS;
+  }
+
+  #newPeer(): Pick<Peer, 'shards' | 'load' | 'lastHeardAt' | 'outgoing'> {
+    return { shards: new Set(), load: NO_LOAD, lastHeardAt: this.#now(), outgoing: null };
   }
 
   #now(): number {

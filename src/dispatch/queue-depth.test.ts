@@ -33,6 +33,7 @@ function lane(id: string, change: Partial<Lane> & { backlog?: LaneBacklog } = {}
   const backlog = change.backlog ?? { ...IN_MEMORY, isComplete: false };
   return {
     id,
+    endpoint: { region: null },
     isFlowing: true,
     holdUntil: 0,
     inFlight: 0,
@@ -80,6 +81,26 @@ describe('QueueDepthCounter', () => {
       1_000,
     );
     expect([flowing.fresh, held.fresh]).toEqual([1, 3]);
+  });
+
+  it('SCL-6: counts flowing lanes by the region that their endpoints name', async () => {
+    const database = new CountingStore();
+    const backlog = { ...IN_MEMORY, fresh: 1 };
+    const endpoint = { region: 'eu' } as Lane['endpoint'];
+    const { flowing, regions } = await new QueueDepthCounter(database.queue).count(
+      [
+        lane('default', { backlog }),
+        lane('eu', { backlog, endpoint }),
+        lane('another', { backlog, endpoint }),
+        lane('paused', { backlog, endpoint, isFlowing: false }),
+      ],
+      1_000,
+    );
+    expect(flowing.fresh).toBe(3);
+    expect([...regions].map(([region, { fresh }]) => [region, fresh])).toEqual([
+      [null, 1],
+      ['eu', 2],
+    ]);
   });
 
   it('visits a bounded number of rows per round, and after some rounds has counted every lane', async () => {

@@ -4,6 +4,7 @@
  * a bounded number of rows; a lane that is not counted in this round keeps its last count.
  */
 import type { Uuid } from '../domain/ids.ts';
+import { inTurns } from '../domain/in-turns.ts';
 import type { LaneReader, WaitingCount } from '../ports/delivery-queue.ts';
 import type { Lane } from './lane.ts';
 
@@ -21,6 +22,8 @@ export interface QueueDepth {
   readonly flowing: WaitingDeliveries;
   /** Deliveries of endpoints that are paused, have an open circuit, asked to wait or are blocked by their FIFO head. */
   readonly held: WaitingDeliveries;
+  /** The part of `flowing` of each region that endpoints of this worker name. Null: the default region. */
+  readonly regions: ReadonlyMap<string | null, WaitingDeliveries>;
 }
 
 const LANES_PER_READ = 100;
@@ -41,20 +44,27 @@ export class QueueDepthCounter {
   }
 
   async count(lanes: readonly Lane[], now: number): Promise<QueueDepth> {
-    const incomplete = new Set(lanes.filter((lane) => !lane.backlog.isComplete).map(({ id }) => id));
+    const incomplete = new Set<Uuid>();
+    for await (const turn of inTurns(lanes))
+      for (const lane of turn) if (!lane.backlog.isComplete) incomplete.add(lane.id);
     for (const id of this.#counts.keys()) if (!incomplete.has(id)) this.#forget(id);
     await this.#countSmall(
       [...incomplete].filter((id) => !this.#counts.has(id)).concat([...this.#counts.keys()]),
     );
     await this.#countLarge();
 
-    const depth = { flowing: noDeliveries(), held: noDeliveries() };
-    for (const lane of lanes) {
-      const { backlog } = lane;
-      const counted = backlog.isComplete ? undefined : this.#counts.get(lane.id);
-      const isFlowing = lane.isFlowing && lane.holdUntil <= now && !backlog.isBlockedByHead;
-      addTo(isFlowing ? depth.flowing : depth.held, backlog);
-      if (counted !== undefined) addTo(isFlowing ? depth.flowing : depth.held, onlyInStore(counted, lane));
+    const depth = { flowing: noDeliveries(), held: noDeliveries(), regions: new Map() };
+    for await (const turn of inTurns(lanes)) {
+      for (const lane of turn) {
+        const { backlog } = lane;
+        const counted = backlog.isComplete ? undefined : this.#counts.get(lane.id);
+        const isFlowing = lane.isFlowing && lane.holdUntil <= now && !backlog.isBlockedByHead;
+        const sums = isFlowing ? [depth.flowing, regionIn(depth.regions, lane)] : [depth.held];
+        for (const sum of sums) {
+          addTo(sum, backlog);
+          if (counted !== undefined) addTo(sum, onlyInStore(counted, lane));
+        }
+      }
     }
     return depth;
   }
@@ -107,6 +117,18 @@ const noDeliveries = (): WaitingDeliveries => ({
   oldestFresh: Number.POSITIVE_INFINITY,
   firstDue: Number.POSITIVE_INFINITY,
 });
+
+function regionIn(
+  regions: Map<string | null, WaitingDeliveries>,
+  { endpoint: { region } }: Lane,
+): WaitingDeliveries {
+  let sum = regions.get(region);
+  if (sum === undefined) {
+    sum = noDeliveries();
+    regions.set(region, sum);
+  }
+  return sum;
+}
 
 /** The counted deliveries without those in the lane's memory, in flight or unsettled. */
 function onlyInStore(counted: WaitingCount, lane: Lane): WaitingDeliveries {

@@ -7,21 +7,27 @@
  */
 import type { Uuid } from '../domain/ids.ts';
 
+interface RunningRead {
+  /** Deliveries that left the lane: the read may still return them in their old state. Null: none did. */
+  removedIds: Set<Uuid> | null;
+  /** The earliest due time of deliveries that were left in the store: the read may not contain them. */
+  earliestLeftInStore: number;
+  hasLeftFreshInStore: boolean;
+  /** The queue was cleared. */
+  isStale: boolean;
+}
+
 export class ReadProgress {
   hasMoreFresh = true;
   freshCursor = 0;
   retryHorizon = 0;
-  /** True while this lane is being read. */
-  isLoading = false;
+  /** What happened to the lane during the read. Null: it is not being read. Most lanes are not, and take less memory. */
+  #read: RunningRead | null = null;
 
-  /**
-   * Deliveries that left the lane during the read: the read may still return them in their old state. Null: none did.
-   */
-  #removedIds: Set<Uuid> | null = null;
-  /** The earliest due time of deliveries that were left in the store during the read: the read may not contain them. */
-  #earliestLeftInStore = Number.POSITIVE_INFINITY;
-  #hasLeftFreshInStore = false;
-  #wasReset = false;
+  /** True while this lane is being read. */
+  get isLoading(): boolean {
+    return this.#read !== null;
+  }
 
   /** True if every stored delivery is in memory. */
   get isComplete(): boolean {
@@ -32,30 +38,38 @@ export class ReadProgress {
   leaveFreshInStore(cursor: number): void {
     if (!this.hasMoreFresh) this.freshCursor = cursor;
     this.hasMoreFresh = true;
-    if (this.isLoading) this.#hasLeftFreshInStore = true;
+    if (this.#read !== null) this.#read.hasLeftFreshInStore = true;
   }
 
   /** Records that a scheduled delivery was not taken into memory, or was dropped from it. */
   leaveRetryInStore(dueAt: number): void {
     this.retryHorizon = Math.min(this.retryHorizon, dueAt);
-    if (this.isLoading) this.#earliestLeftInStore = Math.min(this.#earliestLeftInStore, dueAt);
+    const read = this.#read;
+    if (read !== null) read.earliestLeftInStore = Math.min(read.earliestLeftInStore, dueAt);
   }
 
   begin(): void {
-    this.isLoading = true;
-    this.#earliestLeftInStore = Number.POSITIVE_INFINITY;
-    this.#hasLeftFreshInStore = false;
-    this.#wasReset = false;
+    this.#read = {
+      removedIds: null,
+      earliestLeftInStore: Number.POSITIVE_INFINITY,
+      hasLeftFreshInStore: false,
+      isStale: false,
+    };
   }
 
   /** True if the queue was cleared since the read began: ignore what it returns. */
   get isStale(): boolean {
-    return this.#wasReset;
+    return this.#read?.isStale ?? false;
+  }
+
+  /** True if a fresh delivery was left in the store since the read began: the read may not return it. */
+  get hasMissedFresh(): boolean {
+    return this.#read?.hasLeftFreshInStore ?? false;
   }
 
   /** Records that fresh deliveries were read up to `cursor`. `complete`: there are no more. */
   recordFresh(cursor: number, complete: boolean): void {
-    this.hasMoreFresh = !complete || this.#hasLeftFreshInStore;
+    this.hasMoreFresh = !complete || this.hasMissedFresh;
     this.freshCursor = cursor;
   }
 
@@ -66,22 +80,21 @@ export class ReadProgress {
     // The horizon may move back: a read that starts below it looks for new deliveries and may stop before the old
     // horizon.
     const reached = complete ? Number.POSITIVE_INFINITY : lastDueAt;
-    this.retryHorizon = Math.min(reached, this.#earliestLeftInStore);
+    this.retryHorizon = Math.min(reached, this.#read?.earliestLeftInStore ?? reached);
   }
 
   end(): void {
-    this.isLoading = false;
-    this.#removedIds = null;
+    this.#read = null;
   }
 
   recordRemoved(id: Uuid): void {
-    if (!this.isLoading) return;
-    this.#removedIds ??= new Set();
-    this.#removedIds.add(id);
+    if (this.#read === null) return;
+    this.#read.removedIds ??= new Set();
+    this.#read.removedIds.add(id);
   }
 
   wasRemoved(id: Uuid): boolean {
-    return this.#removedIds?.has(id) ?? false;
+    return this.#read?.removedIds?.has(id) ?? false;
   }
 
   /** Call this when the lane has forgotten all queued deliveries. */
@@ -89,6 +102,6 @@ export class ReadProgress {
     this.hasMoreFresh = true;
     this.freshCursor = 0;
     this.retryHorizon = 0;
-    this.#wasReset = this.isLoading;
+    if (this.#read !== null) this.#read.isStale = true;
   }
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';
 
-/** Keeps ids for at least `forMs` and less than twice as long. */
+/** Keeps each id for at least `forMs`. While ids are added, it drops each after less than three times as long. */
 export class RecentIds {
   readonly #clock: Clock;
   readonly #forMs: number;

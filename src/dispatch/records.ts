@@ -1,10 +1,8 @@
-/** What the store gets before and after an attempt. */
+/** Makes the records that the store gets before and after an attempt. */
 import type { Verdict } from '../domain/outcome.ts';
 import type { SettledAttempt, Settlement, Start } from '../ports/delivery-queue.ts';
 import type { Lane, LaneItem } from './lane.ts';
-
-/** No other worker starts a probe for this long after the deadline of a recorded one. */
-const PROBE_MARGIN_MS = 3_000;
+import { PROBE_MARGIN_MS } from './stored-times.ts';
 
 export function newStart(lane: Lane, item: LaneItem, now: number): Start {
   const deadline = now + lane.endpoint.timeoutMs + PROBE_MARGIN_MS;
@@ -14,6 +12,7 @@ export function newStart(lane: Lane, item: LaneItem, now: number): Start {
     // The store has already counted a start that was recorded but not sent.
     careful: lane.isCareful && !item.isStartCounted,
     shard: lane.shard,
+    at: now,
     // A requested probe leaves the circuit open, with its cooldown. Its mark in the store keeps others from starting one.
     probe:
       item.isProbe && !item.isRequested
@@ -29,8 +28,8 @@ export function newSettlement(
   verdict: Verdict,
   attempt: SettledAttempt | null,
 ): Settlement {
-  const blocksLane = verdict.kind === 'dead' && lane.fifo && lane.endpoint.fifoOnDead === 'block';
-  if (blocksLane) lane.blocked = true;
+  const blocksLane = verdict.kind === 'dead' && lane.isFifo && lane.endpoint.fifoOnDead === 'block';
+  if (blocksLane) lane.isBlocked = true;
   return {
     deliveryId: delivery.id,
     endpointId: lane.id,
@@ -38,7 +37,7 @@ export function newSettlement(
     attemptsBefore: delivery.attempts,
     verdict,
     blocksLane,
-    fifo: lane.fifo,
+    fifo: lane.isFifo,
     agesFrom: delivery.agesFrom,
     attempt,
   };

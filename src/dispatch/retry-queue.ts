@@ -10,9 +10,14 @@ interface Entry {
   readonly dueAt: number;
 }
 
+/** The lane that the queue belongs to. */
+interface RetryLane {
+  /** True if the lane still has the delivery queued as a retry. */
+  isQueuedRetry(item: LaneItem): boolean;
+}
+
 export class RetryQueue {
-  /** True if the lane still has the delivery queued. */
-  readonly #isQueued: (item: LaneItem) => boolean;
+  readonly #owner: RetryLane;
   /** Null: nothing was queued yet, as in most lanes. */
   #heap: Heap<Entry> | null = null;
   /** Outdated entries in the heap. */
@@ -20,8 +25,8 @@ export class RetryQueue {
   /** No delivery in the heap is due later than this. */
   #latestDueAt = 0;
 
-  constructor(isQueued: (item: LaneItem) => boolean) {
-    this.#isQueued = isQueued;
+  constructor(owner: RetryLane) {
+    this.#owner = owner;
   }
 
   get size(): number {
@@ -45,13 +50,13 @@ export class RetryQueue {
     this.push(item);
   }
 
-  /** Call this when a delivery left the queue without `removeFirst`: `isQueued` must return false for it now. */
+  /** Call this when a delivery left the queue without `removeFirst`: `isQueuedRetry` must return false for it now. */
   recordDetached(): void {
     this.#outdated += 1;
   }
 
   /** The first delivery that is due by now. Does not remove it. */
-  due(now: number): LaneItem | null {
+  findDue(now: number): LaneItem | null {
     const entry = this.#first();
     return entry !== undefined && entry.dueAt <= now ? entry.item : null;
   }
@@ -88,7 +93,7 @@ export class RetryQueue {
     for (;;) {
       const entry = this.#heap?.peek();
       if (entry === undefined) return undefined;
-      if (dueTime(entry.item) === entry.dueAt && this.#isQueued(entry.item)) return entry;
+      if (dueTime(entry.item) === entry.dueAt && this.#owner.isQueuedRetry(entry.item)) return entry;
       this.#heap!.pop();
       this.#outdated -= 1;
     }

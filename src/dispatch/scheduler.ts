@@ -3,6 +3,7 @@
  * them. Starts a few attempts per turn of the event loop, so that answers do not have to wait.
  */
 import type { Clock } from '../domain/clock.ts';
+import type { BlockedResultCounts } from '../ports/stages.ts';
 import { Alarms } from './alarms.ts';
 import type { Attempts } from './attempts.ts';
 import type { Kind, Lane, LaneItem } from './lane.ts';
@@ -24,9 +25,12 @@ export interface SchedulerOptions {
 export interface SchedulerParts {
   readonly attempts: Pick<Attempts, 'start' | 'unsettled'>;
   readonly refill: Pick<Refill, 'loadIfLow'>;
+  readonly results: BlockedResultCounts;
 }
 
 const STARTS_PER_TURN = 32;
+/** A lane sends nothing more while this many of its results wait for a lock: the results of others need the room. */
+const MAX_BLOCKED_RESULTS = 20;
 
 export class Scheduler {
   readonly #options: SchedulerOptions;
@@ -39,7 +43,7 @@ export class Scheduler {
   #parts: SchedulerParts | null = null;
   #isPumpScheduled = false;
   #preferRetry = false;
-  #stopped = false;
+  #isStopped = false;
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
@@ -61,7 +65,7 @@ export class Scheduler {
   }
 
   stop(): void {
-    this.#stopped = true;
+    this.#isStopped = true;
     this.#alarms.stop();
   }
 
@@ -75,7 +79,7 @@ export class Scheduler {
 
   /** Call this after every change of a lane. Queues it for sending, sets its alarm, and loads more if it runs low. */
   consider(lane: Lane): void {
-    if (lane.isClosed || this.#stopped) return;
+    if (lane.isClosed || this.#isStopped) return;
     const { clock } = this.#options;
     const now = clock.now();
     const readyAt = lane.readyAt(now, clock.monotonic());
@@ -112,7 +116,7 @@ export class Scheduler {
   }
 
   pumpSoon(): void {
-    if (this.#isPumpScheduled || this.#stopped) return;
+    if (this.#isPumpScheduled || this.#isStopped) return;
     this.#isPumpScheduled = true;
     setImmediate(() => {
       this.#isPumpScheduled = false;
@@ -122,9 +126,11 @@ export class Scheduler {
 
   #pump(): void {
     const { ownership, unsettledCap } = this.#options;
-    const { attempts } = this.#parts!;
+    const { attempts, results } = this.#parts!;
     for (let starts = 0; starts < STARTS_PER_TURN; starts += 1) {
-      if (attempts.unsettled >= unsettledCap || !ownership.hasValidLease) return;
+      // Blocked results of some lanes do not stop the others, unless there are very many.
+      const unsettled = attempts.unsettled - Math.min(results.blockedResults, unsettledCap);
+      if (unsettled >= unsettledCap || !ownership.hasValidLease) return;
       const kind = this.#nextKind();
       if (kind === null) return;
       this.#startNext(kind);
@@ -145,6 +151,8 @@ export class Scheduler {
     const { clock, ownership } = this.#options;
     const lane = this.#turns[kind].next();
     if (lane === undefined || lane.isClosed || ownership.isGivingUp(lane.shard)) return;
+    // `consider` is called when one of them is recorded.
+    if (this.#parts!.results.countBlocked(lane.id) >= MAX_BLOCKED_RESULTS) return;
     const now = clock.now();
     const monotonic = clock.monotonic();
     if (lane.readyAt(now, monotonic) > now || !lane.readyKinds(now)[kind]) return this.consider(lane);

@@ -1,29 +1,21 @@
 /** Hands shards over to other workers without sending a delivery twice. */
-import type { Clock } from '../domain/clock.ts';
-import type { StartRecorder } from '../ports/delivery-queue.ts';
 import type { Attempts } from './attempts.ts';
 import type { BatchRecorder } from './batch-recorder.ts';
 import type { LaneKeeper } from './lane-keeper.ts';
 import type { LaneRegistry } from './lane-registry.ts';
 import type { Ownership, OwnershipListener } from './ownership.ts';
-import type { Scheduler } from './scheduler.ts';
+import { type RequestsOnWireOptions, recordOnWire } from './requests-on-wire.ts';
 
-export interface ShardHandOverOptions {
-  readonly queue: Pick<StartRecorder, 'recordOnWire'>;
-  readonly clock: Clock;
+export interface ShardHandOverOptions extends RequestsOnWireOptions {
   readonly ownership: Pick<Ownership, 'release'>;
   readonly lanes: LaneRegistry;
   readonly laneKeeper: Pick<LaneKeeper, 'onShardsLost'>;
-  readonly scheduler: Pick<Scheduler, 'startedAt'>;
   readonly attempts: Pick<Attempts, 'waitForEnd'>;
   readonly batchRecorder: Pick<BatchRecorder, 'flush'>;
-  readonly onProblem: (what: string, error: unknown) => void;
 }
 
 /** How long to wait for the requests of surplus shards. */
 const SURPLUS_WAIT_MS = 1_000;
-const MAX_RECORD_TRIES = 5;
-const RECORD_PAUSE_MS = 200;
 
 export class ShardHandOver implements OwnershipListener {
   readonly #options: ShardHandOverOptions;
@@ -57,9 +49,10 @@ export class ShardHandOver implements OwnershipListener {
       await attempts.waitForEnd(leftMs);
     }
     if (busy.length === 0) return;
-    // Unrecorded, the next owner would send them again: try for as long as a slow store may take.
-    for (let tries = 1; !(await this.#recordOnWire(busy)) && tries < MAX_RECORD_TRIES; tries += 1)
-      await new Promise<void>((resolve) => clock.after(RECORD_PAUSE_MS, resolve));
+    await recordOnWire(
+      busy.flatMap((shard) => [...lanes.ofShard(shard)]),
+      this.#options,
+    );
     await this.#release(busy);
   }
 
@@ -68,25 +61,5 @@ export class ShardHandOver implements OwnershipListener {
     await this.#options.batchRecorder.flush();
     this.#options.laneKeeper.onShardsLost(shards);
     await this.#options.ownership.release(shards);
-  }
-
-  /**
-   * Returns false if the store failed. Includes deliveries whose result is not recorded yet: otherwise the next owner would
-   * send them again.
-   */
-  async #recordOnWire(shards: readonly number[]): Promise<boolean> {
-    const { queue, clock, lanes, scheduler, onProblem } = this.#options;
-    const now = clock.now();
-    const onWire = shards
-      .flatMap((shard) => [...lanes.ofShard(shard)])
-      .flatMap((lane) => lane.underWay)
-      .map((item) => ({ id: item.delivery.id, startedAt: scheduler.startedAt(item) ?? now }));
-    try {
-      if (onWire.length > 0) await queue.recordOnWire(onWire);
-      return true;
-    } catch (error) {
-      onProblem('hand over requests on the wire', error);
-      return false;
-    }
   }
 }

@@ -7,6 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { eventually } from '../../test/support/eventually.ts';
 import { systemClock } from '../domain/clock.ts';
 import type { EventContent } from '../domain/event.ts';
+import { newId } from '../domain/ids.ts';
 import type { CommittedDelivery } from '../ports/hand-over.ts';
 import { PeerLinks } from './peer-links.ts';
 import { SiblingSockets } from './sibling-sockets.ts';
@@ -26,7 +27,9 @@ async function start(directory: string, number: number, shards: number[]) {
   const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + time.ahead };
   const onProblem = (what: string) => problems.push(what);
   const siblings = new PeerLinks({
+    id: newId(1_800_000_000_000),
     transports: [new SiblingSockets({ directory, number, clock, onProblem })],
+    bus: null,
     clock,
     onProblem,
   });
@@ -61,26 +64,26 @@ test('hands each process the deliveries of its shards, as shards change hands', 
   const second = await start(directory, 2, [2]);
   const third = await start(directory, 3, []);
   const small = event(10);
-  await eventually('third knows first', () => third.siblings.offer(deliveryOf(1), small, COMMIT));
-  await eventually('first knows second', () => first.siblings.offer(deliveryOf(2), small, COMMIT));
+  await eventually('third knows first', () => third.siblings.offer(1, deliveryOf(1), small, COMMIT));
+  await eventually('first knows second', () => first.siblings.offer(2, deliveryOf(2), small, COMMIT));
   await eventually('all arrived', () => first.received.length === 1 && second.received.length === 1);
   expect(first.received).toEqual([{ delivery: deliveryOf(1), event: small }]);
-  expect(first.siblings.offer(deliveryOf(1), small, COMMIT)).toBe(false);
-  expect(first.siblings.offer(deliveryOf(3), small, COMMIT)).toBe(false);
+  expect(first.siblings.offer(1, deliveryOf(1), small, COMMIT)).toBeNull();
+  expect(first.siblings.offer(3, deliveryOf(3), small, COMMIT)).toBeNull();
 
   second.shards.pop();
   second.siblings.announceShards();
   third.shards.push(2);
   third.siblings.announceShards();
   await eventually('third owns the shard', () => {
-    first.siblings.offer(deliveryOf(2), small, COMMIT);
+    first.siblings.offer(2, deliveryOf(2), small, COMMIT);
     return third.received.length > 0;
   });
 
   await third.siblings.stop();
   await eventually(
     'a process that stopped gets nothing more',
-    () => !first.siblings.offer(deliveryOf(2), small, COMMIT),
+    () => !first.siblings.offer(2, deliveryOf(2), small, COMMIT),
   );
 });
 
@@ -90,18 +93,18 @@ test('hands nothing over to a silent process: it may have lost its shards', asyn
   const second = await start(directory, 2, []);
   const third = await start(directory, 3, []);
   const small = event(10);
-  await eventually('second knows first', () => second.siblings.offer(deliveryOf(7), small, COMMIT));
+  await eventually('second knows first', () => second.siblings.offer(7, deliveryOf(7), small, COMMIT));
   second.time.ahead += 3_000;
-  expect(second.siblings.offer(deliveryOf(7), small, COMMIT)).toBe(false);
+  expect(second.siblings.offer(7, deliveryOf(7), small, COMMIT)).toBeNull();
   await eventually('first has announced its shards again', () =>
-    second.siblings.offer(deliveryOf(7), small, COMMIT),
+    second.siblings.offer(7, deliveryOf(7), small, COMMIT),
   );
 
   await eventually('both deliveries have arrived', () => first.received.length === 2);
   third.shards.push(7);
   third.siblings.announceShards();
   await eventually('the latest announcement wins', () => {
-    second.siblings.offer(deliveryOf(7), small, COMMIT);
+    second.siblings.offer(7, deliveryOf(7), small, COMMIT);
     return third.received.length > 0;
   });
 });
@@ -118,9 +121,9 @@ test('buffers at most a few megabytes for a process that does not read', async (
   owns.copy(frame, 8);
   stuck.write(frame);
   const large = event(100_000);
-  await eventually('first knows its shards', () => first.siblings.offer(deliveryOf(7), large, COMMIT));
+  await eventually('first knows its shards', () => first.siblings.offer(7, deliveryOf(7), large, COMMIT));
   let offered = 0;
-  while (first.siblings.offer(deliveryOf(7), large, COMMIT) && offered < 1000) {
+  while (first.siblings.offer(7, deliveryOf(7), large, COMMIT) && offered < 1000) {
     offered += 1;
     await Promise.resolve();
   }
@@ -132,7 +135,7 @@ test('reports that its socket cannot be created, and hands nothing over', async 
   const directory = path.join(await someDirectory(), 'x'.repeat(120));
   const alone = await start(directory, 1, [1]);
   expect(alone.problems).toEqual(['listen for sibling processes']);
-  expect(alone.siblings.offer(deliveryOf(2), event(1), COMMIT)).toBe(false);
+  expect(alone.siblings.offer(2, deliveryOf(2), event(1), COMMIT)).toBeNull();
 });
 
 test('closes a connection that sends invalid bytes, and removes the socket file of a dead process', async () => {
@@ -151,7 +154,7 @@ test('closes a connection that sends invalid bytes, and removes the socket file 
   expect(first.problems).toEqual(['read a message of another process']);
   const second = await start(directory, 2, []);
   await eventually('other processes are not affected', () =>
-    second.siblings.offer(deliveryOf(1), event(1), COMMIT),
+    second.siblings.offer(1, deliveryOf(1), event(1), COMMIT),
   );
 });
 

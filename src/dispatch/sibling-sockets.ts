@@ -18,9 +18,13 @@ export interface SiblingSocketsOptions {
 }
 
 const SEARCH_INTERVAL_MS = 500;
+/** After this time all siblings listen that were started together with this one. Later ones connect by themselves. */
+const SEARCH_FOR_MS = 60_000;
+const SLOW_SEARCH_INTERVAL_MS = 10_000;
 const SOCKET_NAME = /^(\d+)\.sock$/;
 
 export class SiblingSockets implements PeerTransport {
+  readonly isWithinNode = true;
   readonly #options: SiblingSocketsOptions;
   /** Numbers of the processes that this one is connected or connecting to. */
   readonly #connectedTo = new Set<number>();
@@ -28,7 +32,9 @@ export class SiblingSockets implements PeerTransport {
   readonly #server: net.Server;
   #onConnected: (socket: net.Socket) => void = () => {};
   #cancelSearch: (() => void) | null = null;
-  #stopped = false;
+  /** When the current search for siblings began, on the monotonic clock: at the start, or when a connection was lost. */
+  #searchStartedAt = 0;
+  #isStopped = false;
 
   constructor(options: SiblingSocketsOptions) {
     this.#options = options;
@@ -45,11 +51,12 @@ export class SiblingSockets implements PeerTransport {
       () => true,
       () => false,
     );
+    this.#searchStartedAt = this.#options.clock.monotonic();
     if (isListening) await this.#findSiblings();
   }
 
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.#isStopped = true;
     this.#cancelSearch?.();
     this.#server.close();
   }
@@ -63,18 +70,35 @@ export class SiblingSockets implements PeerTransport {
       this.#options.onProblem('find sibling processes', error);
       return [];
     });
-    if (this.#stopped) return;
+    if (this.#isStopped) return;
     for (const name of names) {
       const number = Number(SOCKET_NAME.exec(name)?.[1] ?? Number.NaN);
       if (number < this.#options.number && !this.#connectedTo.has(number)) this.#connect(number);
     }
-    this.#cancelSearch = this.#options.clock.after(SEARCH_INTERVAL_MS, () => void this.#findSiblings());
+    this.#searchLater();
+  }
+
+  #searchLater(): void {
+    const { clock } = this.#options;
+    const isNew = clock.monotonic() - this.#searchStartedAt < SEARCH_FOR_MS;
+    this.#cancelSearch?.();
+    this.#cancelSearch = clock.after(
+      isNew ? SEARCH_INTERVAL_MS : SLOW_SEARCH_INTERVAL_MS,
+      () => void this.#findSiblings(),
+    );
+  }
+
+  #onClosed(number: number): void {
+    this.#connectedTo.delete(number);
+    if (this.#isStopped) return;
+    this.#searchStartedAt = this.#options.clock.monotonic();
+    this.#searchLater();
   }
 
   #connect(number: number): void {
     this.#connectedTo.add(number);
     const socket = net.connect(this.#socketOf(number));
-    socket.once('close', () => this.#connectedTo.delete(number));
+    socket.once('close', () => this.#onClosed(number));
     const onRefused = (error: NodeJS.ErrnoException): void => {
       if (error.code !== 'ECONNREFUSED') return;
       // The process died and left its socket file behind, or it is about to listen. Remove the file only the second

@@ -31,7 +31,7 @@ export class StoreHistory {
   /** Null: not known. */
   #timeline: string | null = null;
   #cancelRetry: (() => void) | null = null;
-  #stopped = false;
+  #isStopped = false;
 
   constructor(options: StoreHistoryOptions) {
     this.#options = options;
@@ -51,7 +51,7 @@ export class StoreHistory {
       if (isChanged) onChanged('failover');
     } catch (error) {
       onProblem('read the timeline of the database', error);
-      if (!this.#stopped) this.#cancelRetry = clock.after(RETRY_MS, () => void this.checkTimeline());
+      if (!this.#isStopped) this.#cancelRetry = clock.after(RETRY_MS, () => void this.checkTimeline());
     }
   }
 
@@ -61,7 +61,7 @@ export class StoreHistory {
   }
 
   stop(): void {
-    this.#stopped = true;
+    this.#isStopped = true;
     this.#cancelRetry?.();
     this.#cancelRetry = null;
   }

@@ -84,4 +84,22 @@ describe('DSP-9: turns', () => {
       }),
     );
   });
+
+  it('cost the same with 100,000 lanes of 10,000 tenants as with a few: a turn looks at one lane', () => {
+    const turns = new Turns();
+    let looks = 0;
+    for (let i = 0; i < 100_000; i += 1) {
+      const endpoint = { tenant: `t${i % 10_000}` };
+      const counting = {
+        get endpoint() {
+          looks += 1;
+          return endpoint;
+        },
+      };
+      turns.add(counting as unknown as Lane);
+    }
+    looks = 0;
+    for (let i = 0; i < 1_000; i += 1) turns.add(turns.next()!);
+    expect(looks).toBeLessThanOrEqual(1_000);
+  });
 });

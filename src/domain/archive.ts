@@ -1,7 +1,7 @@
 /** What an archive contains and how it is named. Pure. See docs/retention.md#archive. */
 import { DAY_MS, type PartitionedTable } from './retention.ts';
 
-/** Raised when a reader of earlier versions would misunderstand a file. */
+/** Increase this when earlier versions would misread a file. */
 export const ARCHIVE_SCHEMA_VERSION = 1;
 
 export type ArchiveKind = PartitionedTable;
@@ -85,3 +85,10 @@ export function makeManifest(kind: ArchiveKind, day: string, parts: readonly Arc
 export class ArchiveError extends Error {
   override readonly name = 'ArchiveError';
 }
+
+/** The archive has no room. Nothing else can be written to it either. */
+export class ArchiveFullError extends ArchiveError {}
+
+/** Whether an error of the file system means that there is no room. */
+export const isDiskFull = (error: unknown): boolean =>
+  ['ENOSPC', 'EDQUOT'].includes((error as { readonly code?: string }).code ?? '');

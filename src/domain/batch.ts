@@ -1,6 +1,6 @@
 /**
  * Batches: one request carries several events of an endpoint (docs/adr/0024-batches.md). Pure functions: which settings
- * apply, what the receiver's answer says about single events, and what happens to the events of a batch after a request.
+ * apply, which events failed according to the receiver's answer, and how many bytes an event adds to the body.
  */
 import type { Endpoint } from './endpoint.ts';
 import type { EventContent } from './event.ts';
@@ -83,10 +83,15 @@ const LINK_BYTES = 600;
 /** `{"id":"bat_…","events":[]}` */
 export const BATCH_FRAME_BYTES = 60;
 
+/** An event whose data is known, or only the size of it. */
+export type SizedContent = Pick<EventContent, 'type' | 'idempotencyKey' | 'schemaVersion'> & {
+  readonly data: { readonly length: number };
+};
+
 /** An upper bound of the bytes that an event adds to the body of a batch. */
 export function maxEnvelopeBytes(
   { payload, apiVersion }: Pick<Endpoint, 'payload' | 'apiVersion'>,
-  { type, idempotencyKey, schemaVersion, data }: EventContent,
+  { type, idempotencyKey, schemaVersion, data }: SizedContent,
 ): number {
   const fieldBytes = (text: string | null): number =>
     text === null ? 0 : FIELD_BYTES + Buffer.byteLength(JSON.stringify(text));

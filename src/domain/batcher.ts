@@ -1,7 +1,7 @@
 /**
- * Group commit: a batch is what was added while the previous batch was being written. An idle system adds no latency, and
- * a busy one shares each commit among hundreds of items. Items that nobody waits for may wait for others to share a batch
- * with (`linger`).
+ * Group commit: items that are added while a batch is being written form the next batch. An idle system adds no latency,
+ * and a busy one shares each commit among hundreds of items. Items without a waiting caller may linger to share a batch
+ * (`linger`).
  */
 import type { Clock } from './clock.ts';
 
@@ -9,6 +9,8 @@ export interface BatcherOptions<T> {
   readonly maxItems: number;
   readonly maxBytes: number;
   readonly bytesOf: (item: T) => number;
+  /** Removes the items that another path writes. Returns the others. */
+  readonly divert?: ((items: T[]) => T[]) | undefined;
   /** Writes one batch and passes each item its result. Must not reject. */
   readonly write: (items: T[]) => Promise<void>;
   /** Items for which `canWait` is true wait up to `ms` for company. Any other item ends the wait. */
@@ -45,6 +47,11 @@ export class Batcher<T> {
 
   get waitingBytes(): number {
     return this.#waitingBytes;
+  }
+
+  /** How long the first of the waiting items has waited. 0: none waits. */
+  get waitedMs(): number {
+    return this.#waiting.length === 0 ? 0 : performance.now() - this.#waitingSince;
   }
 
   add(item: T): void {
@@ -90,16 +97,22 @@ export class Batcher<T> {
   #writeNext(): void {
     const startedAt = performance.now();
     const waitedMs = startedAt - this.#waitingSince;
-    const batch = this.#takeBatch();
-    if (batch.length === 0) return;
+    const taken = this.#takeBatch();
+    if (taken.length === 0) return;
     this.#isDue = this.#waiting.length > 0;
+    const batch = this.#options.divert?.(taken) ?? taken;
+    if (batch.length === 0) return this.#continue();
     this.#isWriting = true;
     void this.#options.write(batch).then(() => {
       this.#options.onWritten?.(batch.length, waitedMs, performance.now() - startedAt);
       this.#isWriting = false;
-      if (this.#isDue) this.#schedule();
-      else if (this.#waiting.length === 0) for (const resolve of this.#idleWaiters.splice(0)) resolve();
+      this.#continue();
     });
+  }
+
+  #continue(): void {
+    if (this.#isDue) this.#schedule();
+    else if (this.#waiting.length === 0) for (const resolve of this.#idleWaiters.splice(0)) resolve();
   }
 
   #takeBatch(): T[] {

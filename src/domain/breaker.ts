@@ -67,7 +67,8 @@ export class Breaker {
   readonly #settings: BreakerSettings | null;
   /** The window as a ring of ten buckets: memory does not grow with traffic. Null: no outcome was counted yet. */
   #window: { readonly totals: Uint32Array; readonly failures: Uint32Array } | null = null;
-  #bucketEpoch = Number.NEGATIVE_INFINITY;
+  /** The newest bucket. Null: no outcome was counted yet. */
+  #bucketEpoch: number | null = null;
 
   constructor(settings: BreakerSettings | null, record: BreakerRecord = CLOSED_BREAKER) {
     this.#settings = settings;
@@ -141,6 +142,13 @@ export class Breaker {
     return true;
   }
 
+  /** The clock was set by `stepMs`: the next probe is as far away as before. */
+  onClockStepped(stepMs: number): void {
+    const { openedAt, nextProbeAt } = this.#record;
+    if (openedAt === null || nextProbeAt === null) return;
+    this.#record = { ...this.#record, openedAt: openedAt + stepMs, nextProbeAt: nextProbeAt + stepMs };
+  }
+
   #openRecord(now: number, exactMs: number, before: BreakerRecord): BreakerRecord {
     // The column is an integer, but 1.005 s × 1000 is 1004.9999999999999.
     const cooldownMs = Math.max(1, Math.round(exactMs));
@@ -170,15 +178,17 @@ export class Breaker {
     const { totals, failures } = this.#window;
     const bucketMs = (this.#settings!.windowSeconds * 1000) / BUCKETS;
     const epoch = Math.floor(now / bucketMs);
-    const steps = Math.min(epoch - this.#bucketEpoch, BUCKETS);
+    const newest = this.#bucketEpoch ?? Number.NEGATIVE_INFINITY;
+    const steps = Math.min(epoch - newest, BUCKETS);
     for (let i = 0; i < steps; i += 1) {
       const bucket = (((epoch - i) % BUCKETS) + BUCKETS) % BUCKETS;
       totals[bucket] = 0;
       failures[bucket] = 0;
     }
     // If the clock went back, count into the newest bucket instead of clearing the window.
-    if (epoch > this.#bucketEpoch) this.#bucketEpoch = epoch;
-    const bucket = ((this.#bucketEpoch % BUCKETS) + BUCKETS) % BUCKETS;
+    const counted = Math.max(epoch, newest);
+    this.#bucketEpoch = counted;
+    const bucket = ((counted % BUCKETS) + BUCKETS) % BUCKETS;
     totals[bucket]! += 1;
     if (failed) failures[bucket]! += 1;
   }

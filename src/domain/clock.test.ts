@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type ClockJump, DatabaseClock } from './clock.ts';
+import { type ClockJump, DatabaseClock, STEADY_AFTER_MS } from './clock.ts';
 import { newId, timeOfId } from './ids.ts';
 
 const START = 1_800_000_000_000;
@@ -120,6 +120,61 @@ describe("the estimate of the database's clock", () => {
   });
 });
 
+describe('the clock is steady', () => {
+  test.each([
+    [40, 300],
+    [-40, 300],
+    [40, 20_000],
+    [-40, 20_000],
+  ])("until the database's clock jumps by %d days for %d ms, and again an hour later", (days, forMs) => {
+    const { ahead, clock, run } = createClock();
+    run(3_000);
+    expect(clock.isSteady).toBe(true);
+    ahead.database = days * DAY_MS;
+    run(forMs);
+    expect(clock.isSteady).toBe(false);
+    ahead.database = 0;
+    run(STEADY_AFTER_MS - 30_000);
+    expect(clock.isSteady).toBe(false);
+    run(60_000);
+    expect(clock.isSteady).toBe(true);
+  });
+
+  test("whatever the machine's clock does later", () => {
+    const { ahead, clock, run } = createClock();
+    run(3_000);
+    ahead.machine = 40 * DAY_MS;
+    run(3_000);
+    expect(clock.isSteady).toBe(true);
+  });
+
+  test('unless the clocks of the two machines differ by more than an hour at the start', () => {
+    const { clock, jumps, run } = createClock({ machineAheadMs: -40 * DAY_MS });
+    run(300);
+    expect(clock.isSteady).toBe(false);
+    expect(jumps).toEqual([{ clock: 'both', jumpMs: 40 * DAY_MS }]);
+    run(STEADY_AFTER_MS);
+    expect(clock.isSteady).toBe(true);
+  });
+});
+
+test('a step is announced when the clock follows it, with its size', () => {
+  const { ahead, clock, run } = createClock();
+  const steps: number[] = [];
+  clock.onStepped((stepMs) => steps.push(stepMs));
+  run(3_000);
+  ahead.database = 40 * DAY_MS;
+  run(11_000);
+  ahead.database = 0;
+  run(3_000);
+  expect(steps).toEqual([]);
+  ahead.database = -40 * DAY_MS;
+  run(16_000);
+  ahead.database = 0;
+  run(16_000);
+  expect(steps.map((stepMs) => Math.round(stepMs / DAY_MS))).toEqual([-40, 40]);
+});
+
 test('ids recover when the clock was 40 days ahead before the database first answered', () => {
   const { clock, hear, run, ahead } = createClock({ machineAheadMs: 40 * DAY_MS });
   newId(clock.now());
@@ -128,4 +183,24 @@ test('ids recover when the clock was 40 days ahead before the database first ans
   ahead.machine = 80 * DAY_MS;
   run(300);
   expect(timeOfId(newId(clock.now()))).toBe(clock.now());
+});
+
+test('after a step back that both clocks made, keeps what is stored for as long as if they were wrong', () => {
+  const { clock, ahead, hear, run, pass, errorMs } = createClock();
+  hear();
+  run(3_000);
+  ahead.machine = -40 * DAY_MS;
+  ahead.database = -40 * DAY_MS;
+  run(3_000);
+  expect(errorMs()).toBe(-40 * DAY_MS);
+  const trueNow = (): number => clock.now() + 40 * DAY_MS;
+  expect(clock.latestNow()).toBe(trueNow());
+  // Once the clock has been steady for an hour, it is believed.
+  pass(STEADY_AFTER_MS);
+  expect(clock.latestNow()).toBe(clock.now());
+  // A small step later on does not bring the old time back.
+  ahead.machine -= 10_000;
+  ahead.database -= 10_000;
+  run(3_000);
+  expect(clock.latestNow()).toBe(clock.now() + 10_000);
 });

@@ -6,7 +6,14 @@ export interface Clock {
   monotonic(): number;
   /** Runs `task` once after `delayMs`. The returned function cancels it. Does not keep the process alive. */
   after(delayMs: number, task: () => void): () => void;
+  /** False if the wall clock jumped lately and may be wrong: delete nothing because of its age. Absent: true. */
+  readonly isSteady?: boolean;
+  /** The wall clock, or a later one if it may be wrong: what is kept from then on is kept long enough. Absent: `now`. */
+  latestNow?(): number;
 }
+
+/** For times until which something is kept. */
+export const latestNowOf = (clock: Clock): number => clock.latestNow?.() ?? clock.now();
 
 /** Node's timers overflow past 24.8 days and would fire immediately. */
 export const MAX_TIMER_MS = 2 ** 31 - 1;
@@ -31,9 +38,14 @@ const MAX_CORRECTION_MS = 2_000;
 const CONFIRM_TOGETHER_MS = 1_000;
 /** A jump that only the database's clock made is believed after this time. Until then the time goes on as before. */
 const CONFIRM_ALONE_MS = 15_000;
+/** At the start a larger difference between the two clocks means that one of them is wrong. */
+const MAX_FIRST_DIFFERENCE_MS = 3_600_000;
+/** For this long after a jump, nothing is deleted because of its age. */
+export const STEADY_AFTER_MS = 3_600_000;
 
 export interface ClockJump {
-  readonly clock: 'database' | 'machine';
+  /** Which clock jumped. `both`: the clocks differ when the database first answers, and either can be wrong. */
+  readonly clock: 'database' | 'machine' | 'both';
   readonly jumpMs: number;
 }
 
@@ -50,7 +62,12 @@ export class DatabaseClock implements Clock {
   #offsetMs: number | null = null;
   /** How far the wall clock was behind this clock at the last answer. */
   #machineBehindMs = 0;
+  /** The offset of the latest time that this clock had before jumps within the last hour: a step back may be the error. */
+  #latestOffsetMs = Number.NEGATIVE_INFINITY;
   #suspected: { readonly jumpMs: number; readonly since: number } | null = null;
+  /** Monotonic time at which the database's clock last jumped, believed or not. */
+  #jumpedAt = Number.NEGATIVE_INFINITY;
+  readonly #stepListeners: ((stepMs: number) => void)[] = [];
 
   constructor(base: Clock, onJump: (jump: ClockJump) => void = () => {}) {
     this.#base = base;
@@ -69,19 +86,42 @@ export class DatabaseClock implements Clock {
     return this.#base.after(delayMs, task);
   }
 
+  /** False for an hour after each jump of the database's clock, and after the two clocks differed at the start. */
+  get isSteady(): boolean {
+    return this.#suspected === null && this.monotonic() - this.#jumpedAt >= STEADY_AFTER_MS;
+  }
+
+  latestNow(): number {
+    if (this.isSteady) return this.now();
+    return Math.max(this.now(), this.#base.now(), Math.floor(this.monotonic() + this.#latestOffsetMs));
+  }
+
+  /** Calls `listener` after this clock has followed a jump of the database's clock, with the size of the jump. */
+  onStepped(listener: (stepMs: number) => void): void {
+    this.#stepListeners.push(listener);
+  }
+
   /**
    * Corrects the clock by the time in an answer of the database, which took `roundTripMs`. Ignores differences of up to
    * 100 ms, which may come from the network. Once the offset is known, ignores slow answers: they could set the clock back.
    */
   correct(databaseNow: number, roundTripMs = 0): void {
     const measured = databaseNow + roundTripMs / 2;
-    if (this.#offsetMs === null) return this.#set(measured);
+    if (this.#offsetMs === null) return this.#setFirst(measured);
     if (roundTripMs > MAX_ROUND_TRIP_MS) return;
     const jumpMs = Math.round(measured - this.now());
     if (Math.abs(jumpMs) > MAX_CORRECTION_MS) return this.#suspect(jumpMs, measured);
     this.#suspected = null;
     this.#watchMachine();
     if (Math.abs(jumpMs) > MAX_NOISE_MS) this.#set(measured);
+  }
+
+  #setFirst(databaseNow: number): void {
+    const differenceMs = Math.round(databaseNow - this.#base.now());
+    this.#set(databaseNow);
+    if (Math.abs(differenceMs) <= MAX_FIRST_DIFFERENCE_MS) return;
+    this.#jumpedAt = this.monotonic();
+    this.#onJump({ clock: 'both', jumpMs: differenceMs });
   }
 
   #set(databaseNow: number): void {
@@ -95,6 +135,8 @@ export class DatabaseClock implements Clock {
 
   #suspect(jumpMs: number, measured: number): void {
     const now = this.#base.monotonic();
+    if (this.isSteady) this.#latestOffsetMs = Number.NEGATIVE_INFINITY;
+    this.#jumpedAt = now;
     if (this.#suspected === null || Math.abs(jumpMs - this.#suspected.jumpMs) > MAX_CORRECTION_MS) {
       this.#suspected = { jumpMs, since: now };
       this.#onJump({ clock: 'database', jumpMs });
@@ -103,7 +145,10 @@ export class DatabaseClock implements Clock {
     const machineNow = this.#base.now() + this.#machineBehindMs;
     const hasMachineJumped = Math.abs(measured - machineNow) <= MAX_CORRECTION_MS;
     const confirmMs = hasMachineJumped ? CONFIRM_TOGETHER_MS : CONFIRM_ALONE_MS;
-    if (now - this.#suspected.since >= confirmMs) this.#set(measured);
+    if (now - this.#suspected.since < confirmMs) return;
+    this.#latestOffsetMs = Math.max(this.#latestOffsetMs, this.#offsetMs!);
+    this.#set(measured);
+    for (const listener of this.#stepListeners) listener(jumpMs);
   }
 
   #watchMachine(): void {

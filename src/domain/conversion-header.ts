@@ -1,11 +1,16 @@
 /**
  * The header `posthorn-conversion` of a delivery to an endpoint with a pin, as a structured field (RFC 9651). It tells the
- * receiver how the payload came about, and the attempt log which stored payload was sent.
+ * receiver how the payload was converted, and the attempt log which stored payload was sent.
  *
  *   converted;from="2026-04-01";to="2025-10-01";converter="2f1c…"
  *   as-published;reason="no_converter"
  */
-import { type AsPublishedReason, asPublishedReasons } from './version-pins.ts';
+import {
+  type AsPublishedReason,
+  asPublishedReasons,
+  type Deprecation,
+  type TypeVersion,
+} from './version-pins.ts';
 
 export const CONVERSION_HEADER = 'posthorn-conversion';
 
@@ -39,18 +44,28 @@ export function readConversionNote(headers: Readonly<Record<string, string>>): C
   return reason === undefined ? null : { status: 'as_published', reason };
 }
 
-/** `deprecation` (RFC 9745) and `sunset` (RFC 8594) of the version that is sent. Null: neither applies. */
-export function noticeHeaders(version: {
-  readonly status: string;
-  readonly createdAt: number;
-  readonly deprecatedAt: number | null;
-  readonly sunsetAt: number | null;
-}): Readonly<Record<string, string>> | null {
-  const isDeprecated = version.status === 'deprecated' || version.status === 'retired';
-  if (!isDeprecated && version.sunsetAt === null) return null;
-  const headers: Record<string, string> = {};
-  if (isDeprecated)
-    headers.deprecation = `@${Math.floor((version.deprecatedAt ?? version.createdAt) / 1000)}`;
-  if (version.sunsetAt !== null) headers.sunset = new Date(version.sunsetAt).toUTCString();
-  return headers;
+/**
+ * `deprecation` (RFC 9745) and `sunset` (RFC 8594) of what is sent: the earlier times of the event type and of the version.
+ * Null: neither header applies.
+ */
+export function deprecationHeaders(
+  type: Deprecation | null,
+  version: Omit<TypeVersion, 'name'> | null,
+): Readonly<Record<string, string>> | null {
+  const deprecatedAt = earlier(type?.deprecatedAt ?? null, version && sinceWhen(version));
+  const sunsetAt = earlier(type?.sunsetAt ?? null, version?.sunsetAt ?? null);
+  if (deprecatedAt === null && sunsetAt === null) return null;
+  return {
+    ...(deprecatedAt !== null && { deprecation: `@${Math.floor(deprecatedAt / 1000)}` }),
+    ...(sunsetAt !== null && { sunset: new Date(sunsetAt).toUTCString() }),
+  };
 }
+
+/** Null: it is not deprecated. */
+function sinceWhen({ status, deprecatedAt, createdAt }: Omit<TypeVersion, 'name'>): number | null {
+  const isDeprecated = status === 'deprecated' || status === 'retired';
+  return isDeprecated ? (deprecatedAt ?? createdAt) : null;
+}
+
+const earlier = (one: number | null, other: number | null): number | null =>
+  one === null || other === null ? (one ?? other) : Math.min(one, other);

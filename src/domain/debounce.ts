@@ -31,6 +31,7 @@ const DEFAULT_WINDOWS_WAITED = 10;
 
 /** `data` and at least one name below it. Names have no dots. */
 export const DEBOUNCE_KEY = /^data(\.[^.]{1,128}){1,16}$/;
+export const DEBOUNCE_KEY_RULE = 'must be a path below "data", such as "data.order_id"';
 
 export function resolveDebounce(config: DebounceConfig | undefined): DebounceSettings | null {
   if (config === undefined) return null;

@@ -19,6 +19,8 @@ export interface DecideContext {
   readonly now: number;
   readonly random: () => number;
   readonly retryAfterCapMs: number;
+  /** False: `now` may be wrong, so the age of the delivery does not count. Default true. */
+  readonly mayExpire?: boolean;
 }
 
 type AttemptHistory = Pick<WaitingDelivery, 'attempts' | 'attemptsBeforeReplay' | 'agesFrom'>;
@@ -50,7 +52,8 @@ export function decide(
   // The receiver may ask for more time than the schedule gives, but not for less.
   const delayMs = Math.max(scheduledMs, Math.min(outcome.retryAfterMs ?? 0, context.retryAfterCapMs));
   const dueAt = context.now + delayMs;
-  if (dueAt > expiresAt(delivery, policy)) return { kind: 'dead', reason: 'expired', disableEndpoint: false };
+  if ((context.mayExpire ?? true) && dueAt > expiresAt(delivery, policy))
+    return { kind: 'dead', reason: 'expired', disableEndpoint: false };
   return { kind: 'retry', dueAt };
 }
 

@@ -71,7 +71,9 @@ export interface EndpointConfig {
   breaker?: BreakerConfig | null;
   timeout_ms?: number;
   max_in_flight?: number;
+  adaptive?: 'on' | 'off';
   rate_limit?: { per_second: number; burst?: number };
+  region?: string;
   ordering?: 'none' | 'fifo';
   fifo_on_dead?: 'skip' | 'block';
   follow_redirects?: number;
@@ -150,6 +152,11 @@ export interface EndpointRecord {
   readonly disabledReason: DisabledReason | null;
   readonly paused: boolean;
   readonly deleted: boolean;
+  /** Null or absent: its lane is in the default region. */
+  readonly shard?: number | null;
+  /** Null or absent: its lane should be in the default region. */
+  readonly wantedShard?: number | null;
+  readonly placement?: number;
 }
 
 export function resolveEndpoint(record: EndpointRecord, secrets: readonly EndpointSecret[]): Endpoint {
@@ -178,10 +185,15 @@ export function resolveEndpoint(record: EndpointRecord, secrets: readonly Endpoi
     breaker: resolveBreaker(config.breaker),
     timeoutMs: config.timeout_ms ?? DEFAULT_TIMEOUT_MS,
     maxInFlight: config.ordering === 'fifo' ? 1 : (config.max_in_flight ?? DEFAULT_MAX_IN_FLIGHT),
+    isAdaptive: config.adaptive !== 'off',
     rateLimit:
       rate === undefined
         ? null
         : { perSecond: rate.per_second, burst: rate.burst ?? Math.max(1, rate.per_second) },
+    region: config.region ?? null,
+    shard: record.shard ?? null,
+    wantedShard: record.wantedShard ?? null,
+    placement: record.placement ?? 0,
     ordering: config.ordering ?? 'none',
     fifoOnDead: config.fifo_on_dead ?? 'skip',
     followRedirects: config.follow_redirects ?? 0,

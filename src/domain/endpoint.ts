@@ -11,10 +11,27 @@ export const SHARDS = 256;
 /** The worker that owns this shard leads: it polls the outbox and reports metrics of the whole deployment. */
 export const LEADER_SHARD = 0;
 
-/** The shard of an endpoint is the last byte of its id, which is random: an even spread without storing anything. */
+/**
+ * The shard of an endpoint in the default region is the last byte of its id, which is random: an even spread without
+ * storing anything.
+ */
 export function shardOf(endpointId: Uuid): number {
   return Number.parseInt(endpointId.slice(34), 16);
 }
+
+/** The shard that the endpoint's lane is in. Only the owner of this shard may send to the endpoint. */
+export const shardOfLane = ({ id, shard }: Pick<Endpoint, 'id' | 'shard'>): number => shard ?? shardOf(id);
+
+/** The shard that the endpoint's lane should be in. */
+export const wantedShardOf = ({ id, wantedShard }: Pick<Endpoint, 'id' | 'wantedShard'>): number =>
+  wantedShard ?? shardOf(id);
+
+/**
+ * True if the region of the endpoint has changed and the owner of its lane has not handed the lane over yet. The lane of
+ * a deleted endpoint stays where it is.
+ */
+export const isMoving = ({ shard, wantedShard, deleted }: Endpoint): boolean =>
+  shard !== wantedShard && !deleted;
 
 export const signatureProfiles = ['standard', 'standard-ed25519', 'hex', 'stripe', 'github'] as const;
 export type SignatureProfile = (typeof signatureProfiles)[number];
@@ -67,7 +84,17 @@ export interface Endpoint {
   readonly breaker: BreakerSettings | null;
   readonly timeoutMs: number;
   readonly maxInFlight: number;
+  /** True: Posthorn lowers the limits of the endpoint while it is consistently slow (DLV-3). */
+  readonly isAdaptive: boolean;
   readonly rateLimit: RateLimit | null;
+  /** The region whose workers should send to it. Null: the default region. */
+  readonly region: string | null;
+  /** The shard that its lane is in, if it is not in the default region: see `shardOfLane`. */
+  readonly shard: number | null;
+  /** The shard that its lane should be in, if not in the default region. It differs from `shard` while the lane moves. */
+  readonly wantedShard: number | null;
+  /** Counts the changes of `shard` and `wantedShard`. */
+  readonly placement: number;
   readonly ordering: 'none' | 'fifo';
   readonly fifoOnDead: 'skip' | 'block';
   readonly followRedirects: number;

@@ -36,9 +36,31 @@ export interface NewEvent {
  */
 export interface CommittedEvent extends NewEvent {
   readonly id: Uuid;
-  /** Its row in posthorn.outbox, which the statement that stores the event deletes. Null: it came through a relay. */
+  /**
+   * Its row in posthorn.outbox, or in posthorn.kafka_records if `record` is parked. The statement that stores the event
+   * deletes the row. Null: the event comes from a relay or from a Kafka partition.
+   */
   readonly outboxSeq: string | null;
+  /** The Kafka record that it comes from. */
+  readonly record?: EventRecordSource | undefined;
 }
+
+/** The Kafka partition that a batch of records comes from, while this process owns it. */
+export interface PartitionBatch {
+  readonly partitionId: number;
+  /** Of the ownership. A process that has lost the partition has an older one, and can write nothing. */
+  readonly epoch: string;
+  /** Where to read next when all events of the batch are stored. */
+  readonly upTo: string;
+  /** How many events the batch has. */
+  readonly events: number;
+}
+
+export type EventRecordSource =
+  /** Read from its partition. The commit also moves the position in the partition. */
+  | { readonly kind: 'partition'; readonly batch: PartitionBatch; readonly offset: string }
+  /** Set aside before. `outboxSeq` is its row in posthorn.kafka_records, which the commit deletes. */
+  | { readonly kind: 'parked' };
 
 /**
  * Why an event is sent to no endpoint: none subscribes to it, channels or filters leave it out, or all that match are
@@ -49,7 +71,12 @@ export const unmatchedReasons: readonly UnmatchedReason[] = ['no_endpoint', 'fil
 
 export const MAX_EVENT_TYPE_LENGTH = 128;
 export const EVENT_TYPE = /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/;
-const EVENT_PATTERN = /^(\*|[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*(\.\*)?)$/;
+/** A type that producers may publish: `posthorn.` is reserved. */
+export const PUBLISHED_TYPE = new RegExp(`^(?!posthorn\\.)${EVENT_TYPE.source.slice(1)}`);
+export const EVENT_PATTERN = /^(\*|[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*(\.\*)?)$/;
+
+export const MAX_EVENT_PATTERN_LENGTH = MAX_EVENT_TYPE_LENGTH + 2;
+export const EVENT_PATTERN_RULE = 'must be "*", an event type, or a prefix such as "order.*"';
 
 /** Only Posthorn itself publishes types with this prefix (operational events). */
 export const RESERVED_TYPE_PREFIX = 'posthorn.';
@@ -60,7 +87,7 @@ export function isEventType(text: string): boolean {
 
 /** A subscription: `*`, an exact type, or a prefix that ends in `.*`. */
 export function isEventPattern(text: string): boolean {
-  return text.length <= MAX_EVENT_TYPE_LENGTH + 2 && EVENT_PATTERN.test(text);
+  return text.length <= MAX_EVENT_PATTERN_LENGTH && EVENT_PATTERN.test(text);
 }
 
 /** `*` does not match Posthorn's own events: an endpoint must name those. */
@@ -70,11 +97,11 @@ export function matchesType(pattern: string, type: string): boolean {
   return pattern === type;
 }
 
-/** Whether some event type matches both patterns. */
-export function patternsOverlap(one: string, other: string): boolean {
-  // A type below the prefix stands for all of them: patterns have stars only at the end.
-  const example = (pattern: string): string => (pattern.endsWith('*') ? `${pattern.slice(0, -1)}x` : pattern);
-  return matchesType(one, example(other)) || matchesType(other, example(one));
+/** Returns all patterns that match the type: `order.paid`, `order.*` and `*`. */
+export function patternsMatching(type: string): string[] {
+  const segments = type.split('.');
+  const prefixes = segments.slice(0, -1).map((_, index) => `${segments.slice(0, index + 1).join('.')}.*`);
+  return [type, ...prefixes, ...(type.startsWith(RESERVED_TYPE_PREFIX) ? [] : ['*'])];
 }
 
 export const DEFAULT_TENANT = 'default';

@@ -144,7 +144,7 @@ describe('the reason for no match', () => {
     ],
     [{ 'data.a': { $exists: false } }, { a: {} }, 'data.a.$exists: an object is there'],
     [{ $or: [{ 'data.a': 1 }, { 'data.a': 2 }] }, {}, '$or: none of its 2 filters holds'],
-    [{ $not: { 'data.a': 1 } }, { a: 1 }, '$not: what it negates holds'],
+    [{ $not: { 'data.a': 1 } }, { a: 1 }, '$not: the filter that it negates holds'],
     [
       { $and: [{ type: 'order.created' }, { type: 'x' }] },
       1,

@@ -140,7 +140,7 @@ function firstFailure(node: FilterNode, subject: FilterSubject): string {
         ? firstFailure(node.parts[0]!, subject)
         : `${node.at}: none of its ${node.parts.length} filters holds`;
     case 'not':
-      return `${node.at}: what it negates holds`;
+      return `${node.at}: the filter that it negates holds`;
   }
 }
 

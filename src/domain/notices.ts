@@ -1,5 +1,5 @@
 /**
- * Notices: operational events for people (docs/notices.md, docs/adr/0018-notifiers.md). A notifier posts them to a chat or
+ * Notices: operational events for people (docs/notices.md, docs/adr/0019-notifiers.md). A notifier posts them to a chat or
  * sends them by e-mail, several in one message.
  */
 import type { Uuid } from './ids.ts';
@@ -125,6 +125,9 @@ const counted = (count: unknown, one: string, many: string): string =>
 const DETAILS: Readonly<Record<OperationalType, (data: Payload) => string>> = {
   [operationalTypes.endpointDisabled]: ({ reason }) => `reason ${String(reason)}`,
   [operationalTypes.endpointEnabled]: () => '',
+  [operationalTypes.endpointLimited]: ({ in_flight_limit, effective_timeout_ms }) =>
+    `slow: ${counted(in_flight_limit, 'request', 'requests')} at a time, deadline ${String(effective_timeout_ms)} ms`,
+  [operationalTypes.endpointUnlimited]: ({ limited_since }) => `was slow since ${String(limited_since)}`,
   [operationalTypes.circuitOpened]: (data) =>
     `${counted(data.consecutive_failures, 'failure', 'failures')} in a row, last ${lastAnswer(data)}`,
   [operationalTypes.circuitClosed]: ({ opened_at }) => `failed since ${String(opened_at)}`,
@@ -140,12 +143,16 @@ const DETAILS: Readonly<Record<OperationalType, (data: Payload) => string>> = {
     error === null ? String(state) : `${String(state)}: ${String(error)}`,
   [operationalTypes.versionSunset]: ({ event_type, version, pinned }) =>
     `${String(event_type)} ${String(version)}, ${counted(pinned, 'endpoint pins it', 'endpoints pin it')}`,
+  [operationalTypes.eventTypeSunset]: ({ event_type, subscribed }) =>
+    `${String(event_type)}, ${counted(subscribed, 'endpoint subscribes', 'endpoints subscribe')}`,
 };
 
 /** One and many, after the number. */
 const HEADINGS: Readonly<Record<OperationalType, readonly [one: string, many: string]>> = {
   [operationalTypes.endpointDisabled]: ['endpoint disabled', 'endpoints disabled'],
   [operationalTypes.endpointEnabled]: ['endpoint enabled', 'endpoints enabled'],
+  [operationalTypes.endpointLimited]: ['slow endpoint limited', 'slow endpoints limited'],
+  [operationalTypes.endpointUnlimited]: ['endpoint no longer slow', 'endpoints no longer slow'],
   [operationalTypes.circuitOpened]: ['endpoint failing (circuit open)', 'endpoints failing (circuit open)'],
   [operationalTypes.circuitClosed]: ['endpoint recovered', 'endpoints recovered'],
   [operationalTypes.deliveryDead]: ['dead letter', 'dead letters'],
@@ -157,6 +164,7 @@ const HEADINGS: Readonly<Record<OperationalType, readonly [one: string, many: st
   [operationalTypes.queueAge]: ['change of the queue age', 'changes of the queue age'],
   [operationalTypes.archiveFailed]: ['change of the archive', 'changes of the archive'],
   [operationalTypes.versionSunset]: ['version past its sunset', 'versions past their sunset'],
+  [operationalTypes.eventTypeSunset]: ['event type past its sunset', 'event types past their sunset'],
 };
 
 const headingOf = ({ type, count }: NoticeGroup): string => {

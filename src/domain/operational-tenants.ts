@@ -6,7 +6,7 @@ interface Payload {
   readonly oldest?: { readonly tenant?: unknown } | null;
   /** Of a message to a notifier. */
   readonly groups?: unknown;
-  /** Of a version that has passed its sunset. */
+  /** Of an event type or a version that has passed its sunset. */
   readonly endpoints?: unknown;
 }
 

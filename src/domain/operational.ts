@@ -1,5 +1,7 @@
 /** Operational events: what Posthorn itself publishes (docs/operational-events.md). */
+import type { AdaptiveRecord } from './adaptive-limits.ts';
 import type { BreakerRecord } from './breaker.ts';
+import type { Endpoint } from './endpoint.ts';
 import { RESERVED_TYPE_PREFIX } from './event.ts';
 import type { Uuid } from './ids.ts';
 import type { AttemptOutcome } from './outcome.ts';
@@ -7,6 +9,8 @@ import type { AttemptOutcome } from './outcome.ts';
 export const operationalTypes = {
   endpointDisabled: 'posthorn.endpoint.disabled',
   endpointEnabled: 'posthorn.endpoint.enabled',
+  endpointLimited: 'posthorn.endpoint.limited',
+  endpointUnlimited: 'posthorn.endpoint.unlimited',
   circuitOpened: 'posthorn.circuit.opened',
   circuitClosed: 'posthorn.circuit.closed',
   deliveryDead: 'posthorn.delivery.dead',
@@ -15,11 +19,15 @@ export const operationalTypes = {
   queueAge: 'posthorn.queue.age',
   archiveFailed: 'posthorn.archive.failed',
   versionSunset: 'posthorn.version.sunset',
+  eventTypeSunset: 'posthorn.event_type.sunset',
 } as const;
 export type OperationalType = (typeof operationalTypes)[keyof typeof operationalTypes];
 
-/** A note that a circuit opened or closed. Its id is the attempt's, so that a repeated note makes one event. */
-export interface CircuitNote {
+/**
+ * A note that a circuit opened or closed, or that adaptive limits changed. Its id stays the same when the note is written
+ * again, so that a repeated note makes one event.
+ */
+export interface EndpointNote {
   readonly id: Uuid;
   readonly endpointId: Uuid;
   readonly kind: OperationalType;
@@ -51,7 +59,7 @@ export function noteOfCircuit({
   before,
   after,
   outcome,
-}: CircuitChange): CircuitNote | null {
+}: CircuitChange): EndpointNote | null {
   if (after.circuit === 'closed') {
     const detail = { opened_at: isoTime(before.openedAt) };
     return { id, endpointId, kind: operationalTypes.circuitClosed, detail };
@@ -65,6 +73,39 @@ export function noteOfCircuit({
     error_class: outcome.error?.class ?? null,
   };
   return { id, endpointId, kind: operationalTypes.circuitOpened, detail };
+}
+
+export interface LimitChange {
+  readonly id: Uuid;
+  readonly eventType: string;
+  readonly endpoint: Pick<Endpoint, 'id' | 'timeoutMs' | 'maxInFlight'>;
+  /** Null: the configured limits. */
+  readonly before: AdaptiveRecord | null;
+  readonly after: AdaptiveRecord | null;
+}
+
+/**
+ * Returns the note that the limits of a slow endpoint were lowered for the first time, that its deadline was shortened, or
+ * that it has its configured limits again. Null: no note is needed, because the limits only went up or down within one
+ * such time, or because an operational event lowered them. Upkeep publishes the end only if it published the beginning.
+ */
+export function noteOfLimits({ id, eventType, endpoint, before, after }: LimitChange): EndpointNote | null {
+  if (after === null) {
+    if (before === null) return null;
+    const detail = { limited_since: isoTime(before.since) };
+    return { id, endpointId: endpoint.id, kind: operationalTypes.endpointUnlimited, detail };
+  }
+  const isNews = before === null || (before.timeoutMs === null && after.timeoutMs !== null);
+  if (!isNews || isOperational(eventType)) return null;
+  const detail = {
+    reason: after.reason,
+    limited_since: isoTime(after.since),
+    in_flight_limit: after.inFlightLimit,
+    max_in_flight: endpoint.maxInFlight,
+    effective_timeout_ms: after.timeoutMs ?? endpoint.timeoutMs,
+    timeout_ms: endpoint.timeoutMs,
+  };
+  return { id, endpointId: endpoint.id, kind: operationalTypes.endpointLimited, detail };
 }
 
 const isoTime = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());

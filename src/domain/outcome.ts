@@ -28,7 +28,8 @@ export const errorClasses = {
   http_3xx: 'The receiver redirects. Register the final URL, or turn on follow_redirects (307 and 308 only).',
   redirect_failed:
     'The redirect could not be followed: too many hops, no location, not a 307 or 308, or to another host where the operator requires consent.',
-  http_4xx: 'The receiver rejected the request. Its answer says why; the event is not tried again by itself.',
+  http_4xx:
+    'The receiver rejected the request. Its answer says why. Posthorn does not try this event again; replay it when the receiver is fixed.',
   http_408: 'The receiver reported a request timeout.',
   http_410: 'The receiver says that it is gone for good. The endpoint has been disabled.',
   http_429: 'The receiver asks for fewer requests. Set a rate_limit on the endpoint.',
@@ -44,7 +45,7 @@ export const errorClasses = {
   mail_failed:
     'The mail server did not take the message this time. If it lasts, it is for the operator of Posthorn to fix.',
   mail_rejected:
-    'The mail server refused the message for good. Check the address; the message is not tried again by itself.',
+    'The mail server refused the message permanently. Check the address. Posthorn does not send this message again.',
   conversion_failed:
     'The payload could not be converted to the version that the endpoint pins, so nothing was sent. This is for the operator of Posthorn to fix: correct the converter and restart; the next attempt converts again.',
   proxy_failed: 'The egress proxy refused or failed. This is for the operator of Posthorn to fix.',

@@ -1,5 +1,5 @@
 /**
- * A rate limit for requests that are prepared between their turn and their start: the payload may have to be loaded.
+ * A rate limit that applies twice: when a delivery gets its turn, and when its request starts after its payload was loaded.
  * Turns are limited, so that the right number of requests is prepared. Starts are limited too: otherwise requests that
  * were delayed together would start together, followed by the burst that was saved up meanwhile.
  */

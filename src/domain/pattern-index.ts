@@ -5,10 +5,13 @@
  */
 import { RESERVED_TYPE_PREFIX } from './event.ts';
 
-export class PatternIndex<T> {
-  readonly #exact = new Map<string, Set<T>>();
+/** One value alone has no set: most patterns have one value, and a set takes more memory than the pattern. */
+type Values<T> = T | Set<T>;
+
+export class PatternIndex<T extends object | string | number | boolean> {
+  readonly #exact = new Map<string, Values<T>>();
   /** By the text before the star, dot included: `order.*` is stored under `order.`. */
-  readonly #prefixes = new Map<string, Set<T>>();
+  readonly #prefixes = new Map<string, Values<T>>();
   readonly #all = new Set<T>();
 
   get isEmpty(): boolean {
@@ -29,30 +32,38 @@ export class PatternIndex<T> {
 
   /** Every value once, even if several of its patterns match. `*` does not match the reserved types. */
   match(type: string): T[] {
-    const sets: ReadonlySet<T>[] = [];
-    if (this.#all.size > 0 && !type.startsWith(RESERVED_TYPE_PREFIX)) sets.push(this.#all);
+    const found: Values<T>[] = [];
+    if (this.#all.size > 0 && !type.startsWith(RESERVED_TYPE_PREFIX)) found.push(this.#all);
     const exact = this.#exact.get(type);
-    if (exact !== undefined) sets.push(exact);
+    if (exact !== undefined) found.push(exact);
     if (this.#prefixes.size > 0) {
       for (let dot = type.indexOf('.'); dot !== -1; dot = type.indexOf('.', dot + 1)) {
         const prefix = this.#prefixes.get(type.slice(0, dot + 1));
-        if (prefix !== undefined) sets.push(prefix);
+        if (prefix !== undefined) found.push(prefix);
       }
     }
-    if (sets.length < 2) return sets.length === 0 ? [] : [...sets[0]!];
+    if (found.length < 2) return found.length === 0 ? [] : listOf(found[0]!);
     const matched = new Set<T>();
-    for (const set of sets) for (const value of set) matched.add(value);
+    for (const values of found) {
+      if (values instanceof Set) for (const value of values) matched.add(value);
+      else matched.add(values);
+    }
     return [...matched];
   }
 }
 
-function addTo<T>(sets: Map<string, Set<T>>, key: string, value: T): void {
-  const set = sets.get(key);
-  if (set === undefined) sets.set(key, new Set([value]));
-  else set.add(value);
+const listOf = <T>(values: Values<T>): T[] => (values instanceof Set ? [...values] : [values]);
+
+function addTo<T>(index: Map<string, Values<T>>, key: string, value: T): void {
+  const known = index.get(key);
+  if (known instanceof Set) known.add(value);
+  else if (known === undefined) index.set(key, value);
+  else if (known !== value) index.set(key, new Set([known, value]));
 }
 
-function removeFrom<T>(sets: Map<string, Set<T>>, key: string, value: T): void {
-  const set = sets.get(key);
-  if (set?.delete(value) && set.size === 0) sets.delete(key);
+function removeFrom<T>(index: Map<string, Values<T>>, key: string, value: T): void {
+  const known = index.get(key);
+  if (known === value) index.delete(key);
+  else if (known instanceof Set && known.delete(value) && known.size === 1)
+    index.set(key, known.values().next().value!);
 }

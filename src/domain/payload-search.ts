@@ -19,8 +19,8 @@ export type ParsedSearch =
 const MAX_VALUE_LENGTH = 256;
 
 /**
- * Parses `path:value`. The path has the syntax of filters. A value in double quotes matches strings only; without them it
- * also matches a number, `true`, `false` or `null` that is written so.
+ * Parses `path:value`. The path has the syntax of filters. A value in double quotes matches strings only. A value without
+ * quotes also matches a number, `true`, `false` or `null` with the same text.
  */
 export function parsePayloadSearch(text: string): ParsedSearch {
   const colon = text.indexOf(':');

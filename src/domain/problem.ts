@@ -83,7 +83,7 @@ export function isProblem(error: unknown, code: ProblemCode): error is Problem {
   return error instanceof Problem && error.code === code;
 }
 
-export const tenantIsExpunged = (tenant: string): Problem =>
+export const tenantBeingDeleted = (tenant: string): Problem =>
   new Problem(
     'conflict',
     `The data of the tenant "${tenant}" is being deleted. Try again when that has ended.`,

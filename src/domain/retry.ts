@@ -62,6 +62,12 @@ export function totalDelaySeconds(policy: RetryPolicy): number {
 
 const PROPORTION = 0.1;
 
+/** The longest delay that this policy or a `Retry-After` can cause. */
+export function longestDelayMs(policy: RetryPolicy, retryAfterCapMs: number): number {
+  const seconds = policy.kind === 'schedule' ? Math.max(0, ...policy.schedule) : policy.max;
+  return Math.max(seconds * (1 + PROPORTION) * 1000, retryAfterCapMs);
+}
+
 /** Varies a delay at random, so that deliveries that failed together are not retried together. */
 export function withJitter(seconds: number, jitter: Jitter, random: () => number): number {
   switch (jitter) {

@@ -62,6 +62,10 @@ export const HOUR = 3600;
 export const RESOLUTIONS = [MINUTE, QUARTER, HOUR] as const;
 export type Resolution = (typeof RESOLUTIONS)[number];
 
+/** When the bucket of this length that contains the time `at` begins. */
+export const startOfBucket = (seconds: Resolution, at: number): number =>
+  Math.floor(at / (seconds * 1000)) * seconds * 1000;
+
 /** A span of time that begins at `at` (milliseconds since 1970) and is `seconds` long. */
 export interface Bucket {
   readonly seconds: Resolution;

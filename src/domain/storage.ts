@@ -7,8 +7,16 @@ export const storageKinds = [
   'attempts',
   'queue',
   'dead_letters',
+  'converted_payloads',
+  'batches',
+  'debounce',
+  'outbox',
+  'idempotency',
+  'inboxes',
   'audit',
   'statistics',
+  /** Every other table of Posthorn: endpoints, keys, tasks, the catalogue. An estimate. */
+  'other',
 ] as const;
 export type StorageKind = (typeof storageKinds)[number];
 

@@ -20,9 +20,9 @@ export class TokenBucket {
     return true;
   }
 
-  /** Returns a token that was not used. */
-  giveBack(): void {
-    this.#tokens = Math.min(this.#tokens + 1, this.#capacity);
+  /** Returns tokens that were not used. */
+  giveBack(count = 1): void {
+    this.#tokens = Math.min(this.#tokens + count, this.#capacity);
   }
 
   msUntilNext(now: number, count = 1): number {

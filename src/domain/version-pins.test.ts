@@ -80,7 +80,7 @@ describe('VER-2: the chain of converters', () => {
     );
   });
 
-  it.each(['2026-04-01', '→', 'a→', '→b', 'a→a', 'a b→c', ''])('"%s" is no step', (text) => {
+  it.each(['2026-04-01', '→', 'a→', '→b', 'a→a', 'a b→c', ''])('"%s" is not a step', (text) => {
     expect(readStep(text)).toBeNull();
   });
 });

@@ -8,14 +8,18 @@
  * Where a step finds nothing, the event is delivered as it was published, with a reason.
  */
 
-/** A version of an event type, as far as deliveries depend on it. */
-export interface TypeVersion {
-  readonly name: string;
-  readonly status: 'draft' | 'active' | 'deprecated' | 'retired';
-  readonly createdAt: number;
+/** When an event type or a version was deprecated, and when it is planned to end, in milliseconds since the epoch. */
+export interface Deprecation {
   /** Null: not deprecated, or not known since when. */
   readonly deprecatedAt: number | null;
   readonly sunsetAt: number | null;
+}
+
+/** A version of an event type, as far as deliveries depend on it. */
+export interface TypeVersion extends Deprecation {
+  readonly name: string;
+  readonly status: 'draft' | 'active' | 'deprecated' | 'retired';
+  readonly createdAt: number;
 }
 
 export const asPublishedReasons = ['no_versions', 'no_matching_version', 'no_converter'] as const;

@@ -3,18 +3,18 @@ import type { Tracer } from '../telemetry/tracing.ts';
 import type { Accepted, PendingEvent } from './pending-event.ts';
 
 export interface AcceptMetrics {
-  accepted(eventType: string, deliveries: number): void;
+  onAccepted(eventType: string, deliveries: number): void;
   /** An idempotency key was already in use. */
-  repeated(): void;
+  onRepeated(): void;
   /** A batch was matched again because an endpoint had changed. */
-  rematched(): void;
+  onRematched(): void;
 }
 
 export interface AcceptObserverOptions {
   readonly metrics?: AcceptMetrics | undefined;
-  /** The live tail. `open` is true while a client watches. */
-  readonly tail?: { readonly open: boolean; accepted(event: Accepted): void } | undefined;
-  readonly tracer?: Pick<Tracer, 'stored'> | null | undefined;
+  /** The live tail. `isWatched` is true while a client watches. */
+  readonly tail?: { readonly isWatched: boolean; onAccepted(event: Accepted): void } | undefined;
+  readonly tracer?: Pick<Tracer, 'recordStored'> | null | undefined;
   readonly onFailed?: ((error: unknown) => void) | undefined;
 }
 
@@ -26,11 +26,11 @@ export class AcceptObservers {
   }
 
   onRematched(): void {
-    this.#options.metrics?.rematched();
+    this.#options.metrics?.onRematched();
   }
 
   onRepeated(): void {
-    this.#options.metrics?.repeated();
+    this.#options.metrics?.onRepeated();
   }
 
   onCommitted(batch: readonly PendingEvent[], batchStartedAt: number, committedAt: number): void {
@@ -38,7 +38,7 @@ export class AcceptObservers {
     if (tracer == null) return;
     try {
       for (const { id, event } of batch)
-        tracer.stored({ id, headers: event.headers, batchStartedAt, committedAt });
+        tracer.recordStored({ id, headers: event.headers, batchStartedAt, committedAt });
     } catch (error) {
       onFailed?.(error);
     }
@@ -46,10 +46,10 @@ export class AcceptObservers {
 
   onAccepted(accepted: Accepted): void {
     const { metrics, tail, onFailed } = this.#options;
-    metrics?.accepted(accepted.type, accepted.deliveries);
-    if (!tail?.open) return;
+    metrics?.onAccepted(accepted.type, accepted.deliveries);
+    if (!tail?.isWatched) return;
     try {
-      tail.accepted(accepted);
+      tail.onAccepted(accepted);
     } catch (error) {
       onFailed?.(error);
     }

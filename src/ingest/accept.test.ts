@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
 import { systemClock } from '../domain/clock.ts';
+import type { Endpoint } from '../domain/endpoint.ts';
 import type { NewEvent } from '../domain/event.ts';
+import { newId } from '../domain/ids.ts';
 import { Acceptor } from './accept.ts';
 import { Admission } from './admission.ts';
 import type { SchemaCheck } from './schema-check.ts';
@@ -14,7 +16,8 @@ test('VER-1: events that wait for a schema count as waiting, so that they cannot
       endpoints: { refresh: async () => {} },
       subscriptions: { get: () => undefined },
       tenantRates: { take: () => 0 },
-      queueEvents: 2,
+      shedder: { admit: () => true, retryAfterSeconds: 1 },
+      queueEvents: 4,
       queueBytes: 10_000,
     }),
     writer: { write: () => expect.unreachable(), writeFirst: () => expect.unreachable() },
@@ -34,4 +37,43 @@ test('VER-1: events that wait for a schema count as waiting, so that they cannot
   gate.reject(new Error('no schema'));
   await Promise.all(waiting);
   expect(acceptor.waitingEvents).toBe(0);
+});
+
+test('ACC-3: the events of one request keep their order, also if some of them name their endpoints', async () => {
+  const stored: string[] = [];
+  const acceptor = new Acceptor({
+    admission: new Admission({
+      clock: systemClock,
+      endpoints: { refresh: () => expect.unreachable() },
+      subscriptions: { get: () => ({ ordering: 'none' }) as unknown as Endpoint },
+      tenantRates: { take: () => 0 },
+      shedder: { admit: () => true, retryAfterSeconds: 1 },
+      queueEvents: 100,
+      queueBytes: 10_000,
+    }),
+    writer: {
+      async write(batch) {
+        for (const { event, resolve } of batch) {
+          stored.push(String(event.data));
+          resolve({} as never);
+        }
+      },
+      writeFirst: () => expect.unreachable(),
+    },
+    clock: systemClock,
+    batchRows: 10,
+    batchBytes: 10_000,
+  });
+  const named = { endpointIds: [newId(0)], deliverAt: null };
+  await Promise.all(
+    ['1', '2', '3', '4'].map((data, index) =>
+      acceptor.accept({
+        tenant: 'acme',
+        type: 'a.b',
+        data: Buffer.from(data),
+        ...(index % 2 === 0 ? named : { endpointIds: null }),
+      } as unknown as NewEvent),
+    ),
+  );
+  expect(stored).toEqual(['1', '2', '3', '4']);
 });

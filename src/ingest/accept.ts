@@ -6,10 +6,10 @@ import { newEventId } from '../domain/ids.ts';
 import type { Admission, QueueLevel } from './admission.ts';
 import type { BatchWriter } from './batch-writer.ts';
 import { BlockedPath } from './blocked-path.ts';
+import { BulkPath } from './bulk-path.ts';
 import { type Accepted, fingerprintOf, type PendingEvent } from './pending-event.ts';
 import type { SchemaCheck } from './schema-check.ts';
 import type { SchemaFailures } from './schema-failures.ts';
-import { WidePath } from './wide-path.ts';
 
 export interface AcceptorOptions {
   readonly admission: Admission;
@@ -31,12 +31,13 @@ export class Acceptor {
   readonly #clock: Clock;
   readonly #schemas: AcceptorOptions['schemas'];
   readonly #batcher: Batcher<PendingEvent>;
-  readonly #wide: WidePath;
+  readonly #bulk: BulkPath;
   readonly #blocked: BlockedPath;
   readonly #bytesOf = ({ data }: NewEvent): number => data.length + EVENT_OVERHEAD_BYTES;
-  /** Events whose payload is being checked against a schema, which may have to be loaded first. */
-  #checkedItems = 0;
-  #checkedBytes = 0;
+  /** Events that are not answered yet, by tenant. */
+  readonly #waiting = new Map<string, { events: number; bytes: number }>();
+  #waitingEvents = 0;
+  #waitingBytes = 0;
 
   constructor(options: AcceptorOptions) {
     const { admission, writer, clock, batchRows, batchBytes, onBatchWritten } = options;
@@ -49,50 +50,64 @@ export class Acceptor {
       bytesOf,
       write: (batch, mayBeStored) => writer.write(batch, { mayBeStored, blocked, hasConflicted: true }),
     });
-    const wide = new WidePath({
+    const bulk = new BulkPath({
+      clock,
       maxItems: batchRows,
+      maxBytes: batchBytes,
       bytesOf,
+      onWritten: onBatchWritten,
       writeFirst: (batch) => writer.writeFirst(batch, { mayBeStored: false, blocked }),
     });
-    this.#wide = wide;
+    this.#bulk = bulk;
     this.#blocked = blocked;
     this.#batcher = new Batcher<PendingEvent>({
       maxItems: batchRows,
       maxBytes: batchBytes,
       bytesOf,
-      write: (batch) => writer.write(batch, { mayBeStored: false, wide, blocked }),
+      divert: (batch) => bulk.divert(batch),
+      write: (batch) => writer.write(batch, { mayBeStored: false, bulk, blocked }),
       onWritten: onBatchWritten,
     });
   }
 
   get waitingEvents(): number {
-    const { waitingItems } = this.#batcher;
-    return this.#checkedItems + waitingItems + this.#wide.waitingItems + this.#blocked.waitingItems;
+    return this.#waitingEvents;
   }
 
-  /** Tenants on the wide path may fill half of the queue: what waits there counts twice for them. */
+  /** How long the first event has waited for a shared commit to begin. */
+  get longestWaitMs(): number {
+    return this.#batcher.waitedMs;
+  }
+
   #levelFor(tenant: string): QueueLevel {
-    const weight = this.#wide.has(tenant) ? 2 : 1;
+    const { events = 0, bytes = 0 } = this.#waiting.get(tenant) ?? {};
     return {
-      waitingItems:
-        this.#checkedItems +
-        this.#batcher.waitingItems +
-        this.#blocked.waitingItems +
-        weight * this.#wide.waitingItems,
-      waitingBytes:
-        this.#checkedBytes +
-        this.#batcher.waitingBytes +
-        this.#blocked.waitingBytes +
-        weight * this.#wide.waitingBytes,
+      events: this.#waitingEvents,
+      bytes: this.#waitingBytes,
+      eventsOfTenant: events,
+      bytesOfTenant: bytes,
     };
   }
 
   /** Resolves when the event and its deliveries are durable. Throws a `Problem` if the event is rejected. */
   async accept(published: NewEvent): Promise<Accepted> {
-    this.#admission.checkLoad(published, this.#levelFor(published.tenant));
+    const { tenant } = published;
+    const bytes = this.#bytesOf(published);
+    this.#admission.checkLoad(published, this.#levelFor(tenant));
+    this.#countWaiting(tenant, 1, bytes);
+    try {
+      return await this.#store(published);
+    } finally {
+      this.#countWaiting(tenant, -1, -bytes);
+    }
+  }
+
+  /** Runs without a pause until the event is in its batch, if its checks need none: events of a request keep their order. */
+  async #store(published: NewEvent): Promise<Accepted> {
     const checked = this.#schemas?.check.check(published, { canRefuse: true }) ?? published;
-    const event = checked instanceof Promise ? await this.#countWhileChecked(published, checked) : checked;
-    if (event.endpointIds !== null) await this.#admission.checkTargets(event);
+    const event = checked instanceof Promise ? await checked : checked;
+    const targets = event.endpointIds === null ? null : this.#admission.checkTargets(event);
+    if (targets !== null) await targets;
     const id = newEventId(this.#clock.now());
     const fingerprint = fingerprintOf(event);
     const accepted = new Promise<Accepted>((resolve, reject) => {
@@ -113,22 +128,22 @@ export class Acceptor {
     return accepted;
   }
 
-  async #countWhileChecked(published: NewEvent, checked: Promise<NewEvent>): Promise<NewEvent> {
-    const bytes = this.#bytesOf(published);
-    this.#checkedItems += 1;
-    this.#checkedBytes += bytes;
-    try {
-      return await checked;
-    } finally {
-      this.#checkedItems -= 1;
-      this.#checkedBytes -= bytes;
+  #countWaiting(tenant: string, events: number, bytes: number): void {
+    this.#waitingEvents += events;
+    this.#waitingBytes += bytes;
+    const waiting = this.#waiting.get(tenant);
+    if (waiting === undefined) this.#waiting.set(tenant, { events, bytes });
+    else if (waiting.events + events === 0) this.#waiting.delete(tenant);
+    else {
+      waiting.events += events;
+      waiting.bytes += bytes;
     }
   }
 
   /** Resolves when every admitted event has been answered. */
   async waitUntilIdle(): Promise<void> {
     await this.#batcher.waitUntilIdle();
-    await this.#wide.waitUntilIdle();
+    await this.#bulk.waitUntilIdle();
     await this.#blocked.waitUntilIdle();
   }
 }

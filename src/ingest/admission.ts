@@ -5,6 +5,7 @@ import { idPrefixes, publicId } from '../domain/ids.ts';
 import { invalidField, Problem } from '../domain/problem.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { RateLimits } from '../ports/rate-limits.ts';
+import type { LoadShedder } from './load-shedder.ts';
 import type { Subscriptions } from './subscriptions.ts';
 
 export interface AdmissionOptions {
@@ -12,15 +13,19 @@ export interface AdmissionOptions {
   readonly endpoints: Pick<EndpointDirectory, 'refresh'>;
   readonly subscriptions: Pick<Subscriptions, 'get'>;
   readonly tenantRates: RateLimits;
+  readonly shedder: Pick<LoadShedder, 'admit' | 'retryAfterSeconds'>;
   /** How many events, and how many bytes of payload, may wait to be stored. */
   readonly queueEvents: number;
   readonly queueBytes: number;
 }
 
-/** How many events, and how many bytes, wait to be stored. */
+/** How much waits to be stored. */
 export interface QueueLevel {
-  readonly waitingItems: number;
-  readonly waitingBytes: number;
+  readonly events: number;
+  readonly bytes: number;
+  /** What of it belongs to the tenant of the event. */
+  readonly eventsOfTenant: number;
+  readonly bytesOfTenant: number;
 }
 
 export class Admission {
@@ -30,28 +35,47 @@ export class Admission {
     this.#options = options;
   }
 
-  /** Throws a `Problem` if too much waits already, or if the tenant publishes faster than its limit. */
+  /** Throws a `Problem` if too much waits already, if the process or the database is too slow, or if the tenant publishes faster than its limit. */
   checkLoad({ tenant, data }: NewEvent, queue: QueueLevel): void {
-    const { queueEvents, queueBytes, tenantRates } = this.#options;
-    if (queue.waitingItems >= queueEvents || queue.waitingBytes + data.length > queueBytes) {
+    const { queueEvents, queueBytes, tenantRates, shedder } = this.#options;
+    const isFull = queue.events >= queueEvents || queue.bytes + data.length > queueBytes;
+    // A tenant may fill half of the queue, so that others always find room. An event of any size finds room in an empty queue.
+    const isTenantFull =
+      queue.eventsOfTenant >= queueEvents / 2 ||
+      (queue.eventsOfTenant > 0 && queue.bytesOfTenant + data.length > queueBytes / 2);
+    if (isFull || isTenantFull) {
       throw new Problem(
         'overloaded',
         'Too many events are waiting to be stored. Try again after the time in Retry-After.',
         { retryAfterSeconds: 1 },
       );
     }
+    // Before the shedder: events over the tenant's own limit must not count when it divides its share among tenants.
     const waitSeconds = tenantRates.take(tenant);
     if (waitSeconds > 0) {
       throw new Problem('rate_limited', `The tenant "${tenant}" publishes faster than its limit.`, {
         retryAfterSeconds: Math.ceil(waitSeconds),
       });
     }
+    if (!shedder.admit(tenant)) {
+      throw new Problem(
+        'overloaded',
+        'The event was not stored: Posthorn or its database is overloaded. Send it again after the time in Retry-After.',
+        { retryAfterSeconds: shedder.retryAfterSeconds },
+      );
+    }
   }
 
-  /** Throws a `Problem` if an endpoint that the event names does not exist or cannot take it. */
-  async checkTargets(event: NewEvent): Promise<void> {
-    if (this.#findTargetProblem(event) === null) return;
-    // Another process may have created or changed the endpoint a moment ago.
+  /**
+   * Throws a `Problem` if an endpoint that the event names does not exist or cannot take it. Returns null if that is known
+   * at once: then the events of a batch keep their order.
+   */
+  checkTargets(event: NewEvent): Promise<void> | null {
+    return this.#findTargetProblem(event) === null ? null : this.#checkTargetsAgain(event);
+  }
+
+  /** Another process may have created or changed the endpoint a moment ago. */
+  async #checkTargetsAgain(event: NewEvent): Promise<void> {
     await this.#options.endpoints.refresh();
     const problem = this.#findTargetProblem(event);
     if (problem !== null) throw problem;

@@ -8,6 +8,7 @@ import { Acceptor } from './accept.ts';
 import { AcceptObservers } from './accept-observers.ts';
 import { Admission } from './admission.ts';
 import { BatchWriter } from './batch-writer.ts';
+import { CommittedEvents } from './committed-events.ts';
 import { KnownTenants } from './known-tenants.ts';
 import { Subscriptions } from './subscriptions.ts';
 
@@ -37,8 +38,9 @@ function newWriter(
     subscriptions,
     knownTenants: new KnownTenants(acceptLog),
     router: { routeCommitted() {} },
+    fanOutLimit: { refuseFirst: async () => null },
     observers: new AcceptObservers({
-      metrics: { accepted: (type) => accepted.push(type), repeated() {}, rematched() {} },
+      metrics: { onAccepted: (type) => accepted.push(type), onRepeated() {}, onRematched() {} },
     }),
     clock,
     random: Math.random,
@@ -57,7 +59,8 @@ function newAcceptor(acceptLog: AcceptLog, accepted: string[]): Acceptor {
       endpoints,
       subscriptions,
       tenantRates: { take: () => 0 },
-      queueEvents: 10,
+      shedder: { admit: () => true, retryAfterSeconds: 1 },
+      queueEvents: 100,
       queueBytes: 100_000,
     }),
     writer: newWriter(acceptLog, accepted, subscriptions),
@@ -148,7 +151,7 @@ test('a locked idempotency key delays only its own event, which is retried apart
   expect(acceptor.waitingEvents).toBe(0);
 });
 
-test('an event whose commit got no answer is written again with mayBeStored, even if its tenant is on the wide path', async () => {
+test('an event whose commit got no answer is written again with mayBeStored, even if its tenant is on the bulk path', async () => {
   const tries: boolean[] = [];
   const acceptLog: AcceptLog = {
     async append(_events, { mayBeStored }) {
@@ -161,9 +164,9 @@ test('an event whose commit got no answer is written again with mayBeStored, eve
     async ensurePartitions() {},
     now: async () => Date.now(),
   };
-  const wide = {
+  const bulk = {
     has: () => tries.length > 0,
-    add: () => expect.unreachable('the wide path writes new events only'),
+    add: () => expect.unreachable('the bulk path writes new events only'),
   };
   const answer = await new Promise((resolve, reject) => {
     const receivedAt = systemClock.monotonic();
@@ -174,8 +177,53 @@ test('an event whose commit got no answer is written again with mayBeStored, eve
       receivedAt,
       committed: null,
     };
-    void newWriter(acceptLog, []).write([{ ...item, resolve, reject }], { mayBeStored: false, wide });
+    void newWriter(acceptLog, []).write([{ ...item, resolve, reject }], { mayBeStored: false, bulk });
   });
   expect(answer).toMatchObject({ type: 'a.b' });
   expect(tries).toEqual([false, true]);
+});
+
+/** Every batch with an event of the tenant `busy` was matched against outdated endpoints. */
+function newChangingLog(batches: string[]): AcceptLog {
+  return {
+    async append(events) {
+      batches.push(events.map(({ tenant }) => tenant).join());
+      if (events.some(({ tenant }) => tenant === 'busy')) return { stale: true };
+      return { stale: false, written: 'all' };
+    },
+    findKeyHolders: async () => new Map(),
+    async ensureTenants() {},
+    async ensurePartitions() {},
+    now: async () => Date.now(),
+  };
+}
+
+test('a tenant whose endpoints change all the time delays only its own events, and these not for ever', async () => {
+  const batches: string[] = [];
+  const acceptor = newAcceptor(newChangingLog(batches), []);
+  const accept = (tenant: string) => acceptor.accept({ ...event(null), tenant });
+  const busy = Promise.allSettled([accept('busy')]);
+  await Promise.all([accept('acme'), accept('globex')]);
+  // Written alone in its turn: nobody waits for the other tenant any more.
+  await accept('acme');
+  expect(batches).toContain('acme');
+  expect(await busy).toMatchObject([{ status: 'rejected', reason: { status: 503 } }]);
+});
+
+test('committed events of a tenant whose endpoints change all the time do not hold up those of others', async () => {
+  const batches: string[] = [];
+  const acceptLog = newChangingLog(batches);
+  const events = new CommittedEvents({ acceptLog, writer: newWriter(acceptLog, []), clock });
+  const committed = ['acme', 'busy', 'globex'].map((tenant, n) => ({
+    ...event(null),
+    tenant,
+    id: newEventId(Date.now()),
+    outboxSeq: String(n),
+  }));
+  const answers = await events.accept(committed);
+  expect(answers.map((answer) => (answer instanceof Error ? answer.message : 'stored'))).toEqual([
+    'stored',
+    expect.stringContaining('changed all the time'),
+    'stored',
+  ]);
 });

@@ -3,44 +3,55 @@
  * routes its deliveries.
  *
  *   pending ──▶ matched ──▶ appended ──▶ routed, answered
- *      ▲           │ the endpoints changed meanwhile: match again
- *                  │ more endpoints than an event can have deliveries: 422
- *                  │ large fan-out: write in several commits (fan-out-writer.ts), apart from other tenants (wide-path.ts)
+ *      ▲           │ endpoints of its tenants changed meanwhile: match again; too often: write its tenants apart from each other
+ *                  │ more endpoints than an event can have deliveries: 422; too many unwritten deliveries: 429 (fan-out-limit.ts)
+ *                  │ large fan-out: write in several commits (fan-out-writer.ts), apart from other tenants (bulk-path.ts)
  *      └───────────┤ deadlock, lock timeout: write again apart from other events (blocked-path.ts), then bisect
  *                  │ connection lost, outcome unknown: write the same ids again, guarded against writing twice
- *                  │ one invalid value: bisect, until only that event fails
- *                  │ statement timeout: bisect, until only the event that takes too long is answered with 503
+ *                  │ invalid value or statement timeout: bisect, until only the event at fault gets an error
  *                  └ store unavailable for too long: 503
  */
-import { setImmediate } from 'node:timers/promises';
-import type { Clock } from '../domain/clock.ts';
+import { type Clock, latestNowOf } from '../domain/clock.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import { maxDeliveriesOf, timeOfId, type Uuid } from '../domain/ids.ts';
-import { tenantIsExpunged } from '../domain/problem.ts';
+import { type Problem, tenantBeingDeleted } from '../domain/problem.ts';
 import { type AcceptLog, type EventRecord, idempotencyKeyName } from '../ports/accept-log.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { Commit, CommittedDelivery } from '../ports/hand-over.ts';
 import type { DeliveryRouter } from '../ports/stages.ts';
 import { storeFailureOf } from '../ports/store-error.ts';
 import type { AcceptObservers } from './accept-observers.ts';
-import type { BlockedPath } from './blocked-path.ts';
+import { type BlockedPath, divertBlocked, lockOf } from './blocked-path.ts';
+import { type BulkPath, divertWaiting, findLargeFanOuts } from './bulk-path.ts';
 import { isLate, toRecord } from './event-record.ts';
+import type { FanOutLimit } from './fan-out-limit.ts';
+import { impossibleTime, isTooFarAhead } from './id-times.ts';
 import type { KnownTenants } from './known-tenants.ts';
+import { matchFirst } from './match-first.ts';
 import {
+  addDeliveries,
   answerWithHolder,
+  comesFromParkedRecords,
   isDuplicate,
+  keyNamesOf,
   outboxSeqsOf,
   type PendingEvent,
+  partitionMarkOf,
   splitRepeatedKeys,
   storedByOther,
   toAccepted,
-  toContent,
   withoutKey,
   withUnknownOutcome,
 } from './pending-event.ts';
-import { rejectedValue, storeDidNotAnswer, tookTooLong, tooManyEndpoints } from './store-problems.ts';
+import {
+  endpointsKeptChanging,
+  rejectedValue,
+  storeDidNotAnswer,
+  tookTooLong,
+  tooManyEndpoints,
+  waitedTooLong,
+} from './store-problems.ts';
 import type { Subscriptions } from './subscriptions.ts';
-import { divertTo, type WidePath, wideTenants } from './wide-path.ts';
 
 export interface BatchWriterOptions {
   readonly acceptLog: Pick<AcceptLog, 'append' | 'findKeyHolders' | 'ensurePartitions' | 'now'>;
@@ -48,15 +59,14 @@ export interface BatchWriterOptions {
   readonly subscriptions: Pick<Subscriptions, 'match' | 'explainUnmatched' | 'takeWork' | 'countLookups'>;
   readonly knownTenants: Pick<KnownTenants, 'unknownOf' | 'add'>;
   readonly router: DeliveryRouter;
+  readonly fanOutLimit: Pick<FanOutLimit, 'refuseFirst'>;
   readonly observers: AcceptObservers;
   readonly clock: Clock;
   readonly random: () => number;
   readonly idempotencyTtlMs: number;
   /** An event that could not be stored within this time is answered with 503. */
   readonly giveUpAfterMs: number;
-  /**
-   * Bounds the time of a statement: about 40 µs per delivery. Other work of the same connection waits no longer than that.
-   */
+  /** Bounds how long a statement blocks its connection: about 40 µs per delivery. */
   readonly deliveriesPerCommit: number;
   /** Called after a commit that left deliveries of a large fan-out unwritten. */
   readonly onSliced: () => void;
@@ -65,17 +75,19 @@ export interface BatchWriterOptions {
 export interface WriteOptions {
   /** True if an earlier try may have stored some of these ids: they must not be written twice. */
   readonly mayBeStored: boolean;
-  /** Where requests of tenants with a large fan-out go. Undefined: they are written in order, in several commits. */
-  readonly wide?: Pick<WidePath, 'has' | 'add'> | undefined;
-  /** Where requests go that wait for a lock. Undefined: they are halved here, and a single event is rejected. */
+  /** Takes requests of tenants with many events or a large fan-out. Undefined: they are written in order, in several commits. */
+  readonly bulk?: Pick<BulkPath, 'has' | 'add'> | undefined;
+  /** Takes requests that wait for a lock. Undefined: the writer halves the batch, and rejects or retries a single event. */
   readonly blocked?: Pick<BlockedPath, 'isBlocked' | 'addBatch' | 'addEvent' | 'waitingItems'> | undefined;
   /** True if an earlier try failed with `conflict`: the next such failure halves the batch. */
   readonly hasConflicted?: boolean | undefined;
+  /** True if the caller writes events of other tenants before it tries again to write those that are returned. */
+  readonly takesTurns?: boolean | undefined;
 }
 
 const RETRY_PAUSE_MS = 100;
-/** A few milliseconds of filter steps. Then sockets, timers and lease renewals get their turn. */
-const MATCH_WORK_PER_TURN = 500_000;
+/** How often a batch is matched again because endpoints of its tenants have changed. One tenant may change them all the time. */
+const MAX_REMATCHES = 3;
 
 export class BatchWriter {
   readonly #options: BatchWriterOptions;
@@ -87,7 +99,7 @@ export class BatchWriter {
   /** Resolves when every event of the batch is answered or waits in a side path of `options`. Does not throw. */
   async write(batch: readonly PendingEvent[], options: WriteOptions): Promise<void> {
     const { unique, repeated } = splitRepeatedKeys(
-      this.#divertBlocked(divertTo(options.wide, batch), options),
+      divertBlocked(divertWaiting(options.bulk, batch), options, this.#options.knownTenants),
     );
     let rest: readonly PendingEvent[] = unique;
     while (rest.length > 0) rest = await this.#writePart(rest, options);
@@ -97,30 +109,34 @@ export class BatchWriter {
 
   /** Writes the first events of the batch, as many as one commit holds. Returns the others. Does not throw. */
   async writeFirst(batch: readonly PendingEvent[], options: WriteOptions): Promise<readonly PendingEvent[]> {
-    const { unique, repeated } = splitRepeatedKeys(batch);
-    const rest = await this.#writePart(unique, options);
+    const inTime = this.#rejectOverdue(batch, waitedTooLong());
+    const { unique, repeated } = splitRepeatedKeys(
+      divertBlocked(inTime, options, this.#options.knownTenants),
+    );
+    const rest = unique.length === 0 ? [] : await this.#writePart(unique, { ...options, takesTurns: true });
     return repeated.length === 0 ? rest : [...rest, ...repeated];
   }
 
   /** Writes the first events of the batch, or diverts tenants with a large fan-out. Returns the other events. */
   async #writePart(batch: readonly PendingEvent[], options: WriteOptions): Promise<readonly PendingEvent[]> {
-    const { endpoints, subscriptions, knownTenants, observers } = this.#options;
+    const { endpoints, subscriptions, knownTenants, observers, fanOutLimit } = this.#options;
     let part = batch;
     try {
       const newTenants = knownTenants.unknownOf(batch);
       if (newTenants !== null) await knownTenants.add(newTenants);
-      for (;;) {
+      for (let rematches = 0; ; rematches += 1) {
+        if (rematches > MAX_REMATCHES) return await this.#writeApart(batch, options);
         const endpointVersion = endpoints.version;
-        const matched = await this.#matchPart(batch);
+        const matched = await matchFirst(batch, subscriptions, this.#options.deliveriesPerCommit);
         part = matched.length === batch.length ? batch : batch.slice(0, matched.length);
-        if (options.wide !== undefined) {
-          const tenants = wideTenants(part, matched, batch.length, this.#options.deliveriesPerCommit);
+        if (options.bulk !== undefined) {
+          const tenants = findLargeFanOuts(part, matched, batch.length, this.#options.deliveriesPerCommit);
           if (tenants !== null) {
-            options.wide.add(batch.filter(({ event }) => tenants.has(event.tenant)));
+            options.bulk.add(batch.filter(({ event }) => tenants.has(event.tenant)));
             return batch.filter(({ event }) => !tenants.has(event.tenant));
           }
         }
-        // Only the first event can have too many: an event with a large fan-out is alone in its part.
+        // An event with a large fan-out is the only one of its part, so only the first can exceed the limit.
         const maxDeliveries = maxDeliveriesOf(part[0]!.id);
         if (matched[0]!.length > maxDeliveries) {
           await endpoints.refresh();
@@ -128,6 +144,8 @@ export class BatchWriter {
           part[0]!.reject(tooManyEndpoints(matched[0]!.length, maxDeliveries));
           break;
         }
+        const others = await fanOutLimit.refuseFirst(batch, matched[0]!.length, options.mayBeStored);
+        if (others !== null) return others;
         const isStale = await this.#append(part, matched, endpointVersion, options);
         subscriptions.countLookups(part.length, !isStale);
         if (!isStale) break;
@@ -140,7 +158,29 @@ export class BatchWriter {
     return part.length === batch.length ? [] : batch.slice(part.length);
   }
 
-  /** Appends and answers the events. Returns true if nothing was written because the endpoints have changed. */
+  /**
+   * The endpoints of a tenant change faster than the batch can be matched and written. Writes the events of each tenant
+   * apart, so that only events of this tenant wait. Returns events that are to be written later.
+   */
+  async #writeApart(batch: readonly PendingEvent[], options: WriteOptions): Promise<readonly PendingEvent[]> {
+    if (options.takesTurns) return this.#rejectOverdue(batch, endpointsKeptChanging());
+    if (options.bulk !== undefined) {
+      options.bulk.add(batch);
+      return [];
+    }
+    if (batch.length > 1) {
+      await this.#bisect(batch, options);
+      return [];
+    }
+    const { committed } = batch[0]!;
+    if (committed === null) return this.#rejectOverdue(batch, endpointsKeptChanging());
+    // The drainer reads an outbox row again later. A relay must not skip an event, so try until it is written.
+    if (committed.outboxSeq === null) return batch;
+    batch[0]!.reject(endpointsKeptChanging());
+    return [];
+  }
+
+  /** Appends and answers the events. Returns true if nothing was written because endpoints of their tenants have changed. */
   async #append(
     batch: readonly PendingEvent[],
     matched: readonly (readonly Endpoint[])[],
@@ -148,16 +188,23 @@ export class BatchWriter {
     { mayBeStored }: WriteOptions,
   ): Promise<boolean> {
     const { acceptLog, observers, clock, onSliced } = this.#options;
-    // If our own clock has jumped ahead, a committed event seems old and would be due in weeks: ask the store.
+    // If our own clock has jumped ahead, a committed event seems old and would be due in weeks: ask the store. If the store's
+    // has, use the time at which the event was made.
     const seemsLate = batch.some(({ committed, id }) => committed !== null && isLate(id, clock.now()));
     const now = seemsLate ? await acceptLog.now() : clock.now();
     const sentAt = clock.now();
-    const records = batch.map((item, index) => this.#toRecord(item, matched[index]!, now));
+    const timeOf = ({ committed, id }: PendingEvent): number =>
+      committed !== null && clock.isSteady === false ? timeOfId(id) : now;
+    const records = batch.map((item, index) => this.#toRecord(item, matched[index]!, timeOf(item)));
     const result = await acceptLog.append(records, {
       endpointVersion,
       mayBeStored,
       idempotencyTtlMs: this.#options.idempotencyTtlMs,
+      now: latestNowOf(clock),
+      mayExpireKeys: clock.isSteady ?? true,
       outboxSeqs: outboxSeqsOf(batch),
+      fromParkedRecords: comesFromParkedRecords(batch),
+      partition: partitionMarkOf(batch),
     });
     if (result.stale) return true;
     observers.onCommitted(batch, sentAt, clock.now());
@@ -169,32 +216,10 @@ export class BatchWriter {
 
   #toRecord(item: PendingEvent, matched: readonly Endpoint[], now: number): EventRecord {
     const { subscriptions, random, deliveriesPerCommit } = this.#options;
-    // Enabled endpoints come first, so the first one tells whether the event is sent at all.
+    // Enabled endpoints come first: if the first one is disabled, all are.
     const isSent = matched[0]?.enabled ?? false;
     const reason = isSent || isDuplicate(item) ? null : subscriptions.explainUnmatched(item.event, matched);
     return toRecord(item, matched, { unmatchedReason: reason, now, random, deliveriesPerCommit });
-  }
-
-  /**
-   * Matches the first events of the batch, as many as make no more than `deliveriesPerCommit`; at least one.
-   * Yields to the event loop between expensive events. If endpoints change meanwhile, `append` reports it.
-   */
-  async #matchPart(batch: readonly PendingEvent[]): Promise<(readonly Endpoint[])[]> {
-    const { subscriptions, deliveriesPerCommit } = this.#options;
-    const matched: (readonly Endpoint[])[] = [];
-    let work = 0;
-    let rows = 0;
-    for (const item of batch) {
-      const endpoints = isDuplicate(item) ? [] : subscriptions.match(item.event);
-      rows += endpoints.length;
-      if (rows > deliveriesPerCommit && matched.length > 0) break;
-      matched.push(endpoints);
-      work += subscriptions.takeWork();
-      if (work < MATCH_WORK_PER_TURN) continue;
-      work = 0;
-      await setImmediate();
-    }
-    return matched;
   }
 
   async #answerAll(
@@ -275,28 +300,37 @@ export class BatchWriter {
       return batch[0]!.reject(rejectedValue(error));
     }
     if (failure === 'closed_tenant') {
-      if (batch.length > 1) return this.#bisect(batch, options);
-      return batch[0]!.reject(tenantIsExpunged(batch[0]!.event.tenant));
+      const { tenant } = batch[0]!.event;
+      if (batch.some(({ event }) => event.tenant !== tenant)) return this.#bisect(batch, options);
+      for (const item of batch) item.reject(tenantBeingDeleted(tenant));
+      return;
     }
     if (failure === 'timeout') return this.#recoverFromTimeout(batch, options, error);
     if (failure === 'conflict') return this.#recoverFromConflict(batch, options, error);
-    if (failure === 'other') {
+    if (failure === 'other' || failure === 'fenced') {
       // A trigger or a broken page may fail on one event only. Bisect, because committed events must not fail with it.
-      if (batch.length > 1 && batch[0]!.committed !== null) return this.#bisect(batch, options);
+      if (failure === 'other' && batch.length > 1 && batch[0]!.committed !== null)
+        return this.#bisect(batch, options);
       for (const item of batch) item.reject(error);
       return;
     }
     if (failure === 'missing_partition') {
-      const oldestMs = Math.min(...batch.map(({ id }) => timeOfId(id)));
-      await this.#options.acceptLog.ensurePartitions(oldestMs).catch(() => {});
+      const { clock } = this.#options;
+      if (batch.some(({ committed, id }) => committed !== null && isTooFarAhead(id, committed, clock.now())))
+        return batch.length > 1
+          ? this.#bisect(batch, options)
+          : batch[0]!.reject(impossibleTime(batch[0]!.id));
+      const times = batch.map(({ id }) => timeOfId(id));
+      const range = { oldestMs: Math.min(...times), newestMs: Math.max(...times) };
+      await this.#options.acceptLog.ensurePartitions(range).catch(() => {});
     }
-    const inTime = this.#rejectOverdue(batch, error);
+    const inTime = this.#rejectOverdue(batch, storeDidNotAnswer(error));
     if (inTime.length === 0) return;
     await this.#pause();
-    // `mayBeStored` from now on: an event that is written twice would be delivered twice. Not on the wide path, which writes
-    // only events that are certainly new.
+    // `mayBeStored` from now on: an event that is written twice would be delivered twice. The bulk path cannot write them:
+    // it writes only events that are certainly new.
     if (failure === 'outcome_unknown')
-      await this.write(inTime.map(withUnknownOutcome), { ...options, wide: undefined, mayBeStored: true });
+      await this.write(inTime.map(withUnknownOutcome), { ...options, bulk: undefined, mayBeStored: true });
     else await this.write(inTime, options);
   }
 
@@ -307,7 +341,8 @@ export class BatchWriter {
     error: unknown,
   ): Promise<void> {
     if (batch.length === 1) return batch[0]!.reject(tookTooLong(error));
-    const inTime = batch[0]!.committed === null ? this.#rejectOverdue(batch, error) : batch;
+    const inTime =
+      batch[0]!.committed === null ? this.#rejectOverdue(batch, storeDidNotAnswer(error)) : batch;
     if (inTime.length > 1) await this.#bisect(inTime, options);
     else if (inTime.length === 1) await this.write(inTime, options);
   }
@@ -323,10 +358,10 @@ export class BatchWriter {
     error: unknown,
   ): Promise<void> {
     const { blocked, mayBeStored, hasConflicted = false } = options;
-    const inTime = this.#rejectOverdue(batch, error);
+    const inTime = this.#rejectOverdue(batch, storeDidNotAnswer(error));
     if (inTime.length === 0) return;
     if (inTime.length === 1 && blocked !== undefined)
-      return blocked.addEvent(inTime[0]!, mayBeStored, this.#lockOf(inTime[0]!));
+      return blocked.addEvent(inTime[0]!, mayBeStored, lockOf(inTime[0]!, this.#options.knownTenants));
     if (!hasConflicted) {
       if (blocked !== undefined) return blocked.addBatch(inTime, mayBeStored, keyNamesOf(inTime));
       await this.#pause();
@@ -339,37 +374,17 @@ export class BatchWriter {
     await this.write(inTime, options);
   }
 
-  /** The lock that an event may wait for: its tenant if that may have to be created, else its idempotency key. */
-  #lockOf(item: PendingEvent): string {
-    const { tenant, idempotencyKey } = item.event;
-    const isKnown = this.#options.knownTenants.unknownOf([item]) === null;
-    return isKnown && idempotencyKey !== null ? idempotencyKeyName(tenant, idempotencyKey) : tenant;
-  }
-
-  /** Adds events to the blocked path if others wait there for the same lock. Returns the others. */
-  #divertBlocked(
-    batch: readonly PendingEvent[],
-    { blocked, mayBeStored, hasConflicted }: WriteOptions,
-  ): readonly PendingEvent[] {
-    if (blocked === undefined || hasConflicted || blocked.waitingItems === 0) return batch;
-    return batch.filter((item) => {
-      const lock = [item.event.tenant, this.#lockOf(item)].find((each) => blocked.isBlocked(each));
-      if (lock !== undefined) blocked.addEvent(item, mayBeStored, lock);
-      return lock === undefined;
-    });
-  }
-
   #pause(): Promise<void> {
     return new Promise((resolve) => this.#options.clock.after(RETRY_PAUSE_MS, resolve));
   }
 
-  /** Rejects events that have waited too long. Returns the others. */
-  #rejectOverdue(batch: readonly PendingEvent[], cause: unknown): PendingEvent[] {
+  /** Rejects events that have waited too long, with `problem`. Returns the others. */
+  #rejectOverdue(batch: readonly PendingEvent[], problem: Problem): PendingEvent[] {
     const { clock, giveUpAfterMs } = this.#options;
     const oldest = clock.monotonic() - giveUpAfterMs;
     return batch.filter((item) => {
       if (item.receivedAt > oldest) return true;
-      item.reject(storeDidNotAnswer(cause));
+      item.reject(problem);
       return false;
     });
   }
@@ -379,15 +394,4 @@ export class BatchWriter {
     await this.write(batch.slice(0, middle), options);
     await this.write(batch.slice(middle), options);
   }
-}
-
-const keyNamesOf = (batch: readonly PendingEvent[]): string[] =>
-  batch.flatMap(({ event: { tenant, idempotencyKey } }) =>
-    idempotencyKey === null ? [] : [idempotencyKeyName(tenant, idempotencyKey)],
-  );
-
-function addDeliveries(deliveries: CommittedDelivery[], item: PendingEvent, record: EventRecord): void {
-  if (record.deliveries.length === 0) return;
-  const event = toContent(item);
-  for (const delivery of record.deliveries) deliveries.push({ delivery, event });
 }

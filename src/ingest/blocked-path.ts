@@ -3,6 +3,8 @@
  * beside the shared batches, one statement at a time. Batches in which only some events are blocked go first.
  */
 import type { Clock } from '../domain/clock.ts';
+import { idempotencyKeyName } from '../ports/accept-log.ts';
+import type { KnownTenants } from './known-tenants.ts';
 import type { PendingEvent } from './pending-event.ts';
 
 export interface BlockedPathOptions {
@@ -68,9 +70,7 @@ export class BlockedPath {
 
   #start(items: readonly PendingEvent[]): void {
     this.#count(items, 1);
-    this.#running ??= this.#run().finally(() => {
-      this.#running = null;
-    });
+    this.#running ??= this.#run();
   }
 
   async #run(): Promise<void> {
@@ -81,7 +81,10 @@ export class BlockedPath {
         continue;
       }
       const single = this.#singles.shift();
-      if (single === undefined) return;
+      if (single === undefined) {
+        this.#running = null;
+        return;
+      }
       await this.#write(single);
       const last = this.#singles.at(-1);
       const isStillBlocked = last !== undefined && last.items[0]!.id === single.items[0]!.id;
@@ -110,4 +113,31 @@ export class BlockedPath {
     if (count === 0) this.#locks.delete(lock);
     else this.#locks.set(lock, count);
   }
+}
+
+/** The lock that an event may wait for: its tenant if that may have to be created, else its idempotency key. */
+export function lockOf(item: PendingEvent, knownTenants: Pick<KnownTenants, 'unknownOf'>): string {
+  const { tenant, idempotencyKey } = item.event;
+  const isKnown = knownTenants.unknownOf([item]) === null;
+  return isKnown && idempotencyKey !== null ? idempotencyKeyName(tenant, idempotencyKey) : tenant;
+}
+
+interface DivertOptions {
+  readonly mayBeStored: boolean;
+  readonly blocked?: Pick<BlockedPath, 'isBlocked' | 'addEvent' | 'waitingItems'> | undefined;
+  readonly hasConflicted?: boolean | undefined;
+}
+
+/** Adds events to the blocked path if others wait there for the same lock. Returns the others. */
+export function divertBlocked(
+  batch: readonly PendingEvent[],
+  { blocked, mayBeStored, hasConflicted }: DivertOptions,
+  knownTenants: Pick<KnownTenants, 'unknownOf'>,
+): readonly PendingEvent[] {
+  if (blocked === undefined || hasConflicted || blocked.waitingItems === 0) return batch;
+  return batch.filter((item) => {
+    const lock = [item.event.tenant, lockOf(item, knownTenants)].find((each) => blocked.isBlocked(each));
+    if (lock !== undefined) blocked.addEvent(item, mayBeStored, lock);
+    return lock === undefined;
+  });
 }

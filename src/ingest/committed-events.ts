@@ -1,6 +1,6 @@
 /**
- * Accepts events that their producer has already committed in its own transaction: outbox rows, and rows that a relay
- * reads. They are stored like requests, but it is too late to reject them for their idempotency key:
+ * Accepts events that their producer has already committed in its own transaction: outbox rows, rows that a relay reads, and
+ * Kafka records. They are stored like requests, but it is too late to reject them for their idempotency key:
  *
  *   new id                        stored and delivered
  *   id stored before              nothing is written
@@ -8,15 +8,15 @@
  *     same type and data            already has can be looked up and explains why nothing was sent
  *   key of another event,         stored without the key and delivered, with `key_conflict_with`: reusing a key is a
  *     other type or data            mistake, but losing a committed event would be worse
- *   payload against its schema    stored and delivered, with `schema_errors`
+ *   payload breaks its schema     stored and delivered, with `schema_errors`
  *   refused by the database       an error, so that the caller can reject the event
  */
 import type { Clock } from '../domain/clock.ts';
 import type { CommittedEvent } from '../domain/event.ts';
-import { isEventId, timeOfId, type Uuid } from '../domain/ids.ts';
-import { invalidField, type Problem } from '../domain/problem.ts';
+import { timeOfId } from '../domain/ids.ts';
 import type { AcceptLog } from '../ports/accept-log.ts';
 import type { BatchWriter } from './batch-writer.ts';
+import { findIdProblem, isFromFuture } from './id-times.ts';
 import { type Accepted, fingerprintOf, type PendingEvent } from './pending-event.ts';
 import type { SchemaCheck } from './schema-check.ts';
 import type { SchemaFailures } from './schema-failures.ts';
@@ -37,8 +37,9 @@ export class CommittedEvents {
   }
 
   /**
-   * Stores committed events as one batch, in this order. Either all come from the outbox or none does. Returns one
-   * answer per event: a `Problem` with code "invalid" is final, any other error is worth another try.
+   * Stores committed events as one batch, in this order. All come from the same place: the outbox, a relay, one Kafka
+   * partition, or the Kafka records that were set aside. Returns one answer per event: a `Problem` with code "invalid" is
+   * final, after any other error the caller may retry.
    */
   async accept(events: readonly CommittedEvent[]): Promise<(Accepted | Error)[]> {
     const { acceptLog, writer, clock, schemas } = this.#options;
@@ -48,7 +49,8 @@ export class CommittedEvents {
     const now = needsStoreClock ? await acceptLog.now() : clock.now();
     const batch: PendingEvent[] = [];
     for (const [index, published] of events.entries()) {
-      const problem = findIdProblem(published.id, now);
+      // After a step back of the clock, ids from before it lie in the future. They are stored if there is a partition for them.
+      const problem = findIdProblem(published, clock.isSteady === false ? timeOfId(published.id) : now);
       if (problem !== null) {
         answers[index] = problem;
         continue;
@@ -59,7 +61,12 @@ export class CommittedEvents {
         id: event.id,
         fingerprint: fingerprintOf(event),
         receivedAt: clock.monotonic(),
-        committed: { outboxSeq: event.outboxSeq, lostKey: null, outcomeUnknown: false },
+        committed: {
+          outboxSeq: event.outboxSeq,
+          lostKey: null,
+          outcomeUnknown: false,
+          record: event.record,
+        },
         resolve: (accepted) => {
           answers[index] = accepted;
           if (event.schemaErrors !== undefined) schemas?.failures.onFlagged(event, event.id);
@@ -72,26 +79,4 @@ export class CommittedEvents {
     if (batch.length > 0) await writer.write(batch, { mayBeStored: true });
     return answers;
   }
-}
-
-const EARLIEST_MS = Date.UTC(2020, 0);
-/** The producer's clock may be this far ahead: partitions for such ids always exist. */
-const MAX_AHEAD_MS = 3_600_000;
-
-const isFromFuture = (id: Uuid, now: number): boolean => timeOfId(id) > now + MAX_AHEAD_MS;
-
-/** Returns what is wrong with an id that was made elsewhere, or null if an event can have it. */
-export function findIdProblem(id: Uuid, now: number): Problem | null {
-  if (!isEventId(id))
-    return invalidField(
-      'id',
-      'must be an event id: a UUID of version 7 whose last 16 bits are zero, or of version 8 whose last 20 bits are zero',
-    );
-  const time = timeOfId(id);
-  if (time < EARLIEST_MS || isFromFuture(id, now))
-    return invalidField(
-      'id',
-      `has the time ${new Date(time).toISOString()}, which is before 2020 or more than an hour ahead`,
-    );
-  return null;
 }

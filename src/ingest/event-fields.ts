@@ -7,7 +7,7 @@ import {
   RESERVED_TYPE_PREFIX,
   TENANT_ID_RULE,
 } from '../domain/event.ts';
-import { repeatedHeader } from '../domain/header-names.ts';
+import { findRepeatedHeader, HEADER_NAME, HEADER_VALUE } from '../domain/header-names.ts';
 import { idPrefixes, parsePublicId, type Uuid } from '../domain/ids.ts';
 import { type FieldError, invalidField, invalidFields, Problem } from '../domain/problem.ts';
 import { parseTime, TIME_RULE } from '../domain/time.ts';
@@ -17,8 +17,6 @@ const MAX_KEY_LENGTH = 255;
 const MAX_CHANNELS = 50;
 const MAX_HEADERS = 50;
 const MAX_TARGETS = 1000;
-const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/;
-const HEADER_VALUE = /^[\t\x20-\x7e]{0,4096}$/;
 const PRINTABLE_ASCII = /^[\x20-\x7e]*$/;
 /** NUL and lone surrogates, which PostgreSQL's text type cannot store. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what it looks for
@@ -35,15 +33,15 @@ export class FieldReader {
     this.#fields = fields;
   }
 
-  value(name: string): unknown {
+  getValue(name: string): unknown {
     const span = this.#fields.get(name);
     return span === undefined ? undefined : JSON.parse(this.#body.toString('utf8', span.start, span.end));
   }
 
   /** Returns `fallback` for an invalid value, and records the error for `throwErrors`. */
-  required<T>(name: string, read: (value: unknown) => T, fallback: T): T {
+  readRequired<T>(name: string, read: (value: unknown) => T, fallback: T): T {
     try {
-      return read(this.value(name));
+      return read(this.getValue(name));
     } catch (error) {
       this.#addError(name, error);
       return fallback;
@@ -51,9 +49,9 @@ export class FieldReader {
   }
 
   /** Returns `fallback` if the field is absent or null. */
-  optional<T>(name: string, read: (value: unknown) => T, fallback: T): T {
+  readOptional<T>(name: string, read: (value: unknown) => T, fallback: T): T {
     if (!this.#fields.has(name)) return fallback;
-    return this.required(name, (value) => (value === null ? fallback : read(value)), fallback);
+    return this.readRequired(name, (value) => (value === null ? fallback : read(value)), fallback);
   }
 
   check(name: string, test: () => void): void {
@@ -187,6 +185,6 @@ export function checkHeaders(
       throw invalidField(path, 'must be printable ASCII text of at most 4096 characters');
     }
   }
-  const repeated = repeatedHeader(Object.keys(headers));
+  const repeated = findRepeatedHeader(Object.keys(headers));
   if (repeated !== null) throw invalidFields([repeated]);
 }

@@ -13,7 +13,7 @@ import type {
 } from '../ports/accept-log.ts';
 import type { LostKey, PendingEvent } from './pending-event.ts';
 
-/** The age of a committed event that waited longer than this begins now, so that it does not expire before it is sent. */
+/** If a committed event waited longer than this to be stored, its age begins now. Otherwise it could expire before it is sent. */
 const LATE_AFTER_MS = 60_000;
 
 export interface RecordContext {
@@ -21,7 +21,7 @@ export interface RecordContext {
   readonly unmatchedReason: UnmatchedReason | null;
   readonly now: number;
   readonly random: () => number;
-  /** Of an event with more deliveries, the others are written by later commits. */
+  /** If an event has more deliveries, later commits write the others. */
   readonly deliveriesPerCommit: number;
 }
 
@@ -45,7 +45,7 @@ export function toRecord(
       const dueAt = firstDueAt(start, endpoint, now, random);
       const waiting = { ...delivery, dueAt, fifo: isFifo(endpoint) };
       if (endpoint.debounce !== null) keys ??= new DebounceKeys(event.data);
-      deliveries.push(keys === null ? waiting : debounced(waiting, endpoint.debounce, keys, now));
+      deliveries.push(keys === null ? waiting : addDebounceKey(waiting, endpoint.debounce, keys, now));
     } else skipped.push(delivery);
   }
   const skippedLater = slices.reduce((n, each) => (each.wasDisabled ? n + each.endpointIds.length : n), 0);
@@ -64,7 +64,7 @@ export function toRecord(
 }
 
 /** Adds the debounce key to a delivery, which then waits for the window to end (mode `last`). */
-export function debounced(
+export function addDebounceKey(
   delivery: NewDelivery,
   settings: Endpoint['debounce'],
   keys: DebounceKeys,
@@ -80,7 +80,7 @@ export function debounced(
 
 const isFifo = ({ ordering }: Endpoint): boolean => ordering === 'fifo';
 
-/** Half of what a commit may hold: nobody waits for these commits, and they should delay others even less. */
+/** Half of what a commit may hold. No request waits for slices, so they must not delay requests. */
 export const sliceRowsOf = (deliveriesPerCommit: number): number => Math.ceil(deliveriesPerCommit / 2);
 
 interface Sliced {

@@ -58,6 +58,7 @@ function createWriter({
       const place = { eventId: EVENT, tenant, firstOrdinal: first };
       return { ...place, endpointIds, wasDisabled: false, deliverAt: null };
     },
+    countSlices: async () => 0,
     async write(slice, deliveries, version) {
       const { tenant, endpointIds } = slice;
       tries.push(`${tenant} ${endpointIds.length}`);
@@ -198,6 +199,15 @@ describe('the fan-out writer', () => {
         if (tenant === 'acme') throw new StoreError('other', 'broken page');
         return 'written';
       },
+    });
+    writer.start();
+    await vi.waitFor(() => expect(tries.filter((slice) => slice === 'beta 4')).toHaveLength(2));
+  });
+
+  test('writes the slices of other tenants if the endpoints of one change all the time', async () => {
+    const { writer, tries } = createWriter({
+      unwritten: { acme: 4, beta: 8 },
+      onWrite: ({ tenant }) => (tenant === 'acme' ? 'stale' : 'written'),
     });
     writer.start();
     await vi.waitFor(() => expect(tries.filter((slice) => slice === 'beta 4')).toHaveLength(2));

@@ -5,12 +5,12 @@
  *
  *   accepted ──▶ unwritten ──▶ waiting (routed to its lane)
  *                    │ ▲ └────▶ skipped: its endpoint was disabled or deleted meanwhile
- *                    └─┘ the endpoints changed: read them, write again; statement timeout: write fewer
+ *                    └─┘ endpoints of the tenant changed: read them, write again; statement timeout: write fewer
  */
 import type { Clock } from '../domain/clock.ts';
 import { DebounceKeys } from '../domain/debounce.ts';
 import type { EventContent } from '../domain/event.ts';
-import { deliveryIdOf, type Uuid } from '../domain/ids.ts';
+import { deliveryIdOf, timeOfId, type Uuid } from '../domain/ids.ts';
 import type { Service } from '../domain/lifecycle.ts';
 import type { AcceptLog, EventLookup, NewDelivery } from '../ports/accept-log.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
@@ -24,7 +24,7 @@ import type {
 import type { Commit } from '../ports/hand-over.ts';
 import type { DeliveryRouter } from '../ports/stages.ts';
 import { storeFailureOf } from '../ports/store-error.ts';
-import { debounced, firstDueAt, isLate } from './event-record.ts';
+import { addDebounceKey, firstDueAt, isLate } from './event-record.ts';
 
 export interface FanOutWriterOptions {
   readonly fanOuts: FanOutStore;
@@ -45,6 +45,8 @@ const POLL_MS = 1_000;
 const PAUSE_AFTER_FAILURE_MS = 200;
 /** The longest pause between two slices. */
 const MAX_PAUSE_MS = 1_000;
+/** A tenant that changes its endpoints all the time loses its turn. */
+const MAX_STALE_TRIES = 3;
 /** Slices that were halved after a statement timeout double again after this many that were quick enough. */
 const SLICES_BEFORE_GROWTH = 10;
 
@@ -121,7 +123,11 @@ export class FanOutWriter implements Service {
     this.#tenant = slice.tenant;
     const event = await this.#loadEvent(slice.eventId);
     let result = await this.#write(slice, event);
-    while (result === 'stale' && this.#state === 'started') {
+    for (
+      let tries = 0;
+      result === 'stale' && tries < MAX_STALE_TRIES && this.#state === 'started';
+      tries += 1
+    ) {
       await endpoints.refresh();
       result = await this.#write(slice, event);
     }
@@ -155,10 +161,11 @@ export class FanOutWriter implements Service {
     }
   }
 
-  /** The event seems old. If instead our own clock has jumped, the deliveries would be due in weeks: ask the store. */
+  /** If an old event only seems so, because a clock has jumped, the deliveries would be due in weeks. */
   async #currentTime(eventId: Uuid): Promise<number> {
     const { clock, acceptLog } = this.#options;
     const now = clock.now();
+    if (clock.isSteady === false) return timeOfId(eventId);
     return isLate(eventId, now) ? await acceptLog.now() : now;
   }
 
@@ -179,7 +186,7 @@ export class FanOutWriter implements Service {
       else {
         const dueAt = firstDueAt(start, endpoint, now, random);
         const delivery = { id, endpointId, dueAt, fifo: endpoint.ordering === 'fifo' };
-        waiting.push(debounced(delivery, endpoint.debounce, keys, now));
+        waiting.push(addDebounceKey(delivery, endpoint.debounce, keys, now));
       }
     }
     return { waiting, skipped };

@@ -6,11 +6,14 @@ export { BatchWriter } from './batch-writer.ts';
 export { CommittedEvents } from './committed-events.ts';
 export { readTenant, readTime } from './event-fields.ts';
 export { sliceRowsOf } from './event-record.ts';
+export { FanOutLimit } from './fan-out-limit.ts';
 export { FanOutWriter } from './fan-out-writer.ts';
 export { expectJson, JsonDepthError, JsonSyntaxError } from './json-scan.ts';
 export { KnownTenants } from './known-tenants.ts';
+export { LoadShedder } from './load-shedder.ts';
 export type { Accepted } from './pending-event.ts';
 export {
+  ENVELOPE_BYTES,
   type ReadContext,
   type ReadLimits,
   readBatch,
@@ -18,6 +21,7 @@ export {
   readEventWithId,
   readTestEvent,
 } from './read-event.ts';
+export { readEventFromParts, readJsonFields } from './read-record.ts';
 export { SchemaCheck } from './schema-check.ts';
 export { type SchemaFailureMetrics, SchemaFailures } from './schema-failures.ts';
 export { Subscriptions } from './subscriptions.ts';

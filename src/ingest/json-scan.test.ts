@@ -4,6 +4,7 @@ import {
   expectEnd,
   JsonDepthError,
   JsonSyntaxError,
+  type Span,
   scanArray,
   scanObject,
   skipSpace,
@@ -122,13 +123,36 @@ describe('the JSON scanner', () => {
     fc.assert(
       fc.property(fc.array(fc.jsonValue(), { maxLength: 10 }), spacing, (values, indent) => {
         const text = Buffer.from(JSON.stringify(values, null, indent));
-        const { items, end } = scanArray(text, 0, 1000);
+        const items: Span[] = [];
+        const end = scanArray(text, 0, (start) => {
+          const item = { start, end: skipValue(text, start, 1000) };
+          items.push(item);
+          return item.end;
+        });
         expect(end).toBe(text.length);
         expect(items.map(({ start, end }) => JSON.parse(text.toString('utf8', start, end)))).toEqual(
           JSON.parse(text.toString()),
         );
       }),
     );
+  });
+
+  it('lets the caller scan the value of a field itself', () => {
+    const text = Buffer.from('{"a": [1], "list": [ {"x": [2]} , 3 ], "b": 4}');
+    const scanned: string[] = [];
+    const { fields, end } = scanObject(text, 0, 64, (name, start) => {
+      if (name !== 'list') return null;
+      return scanArray(text, start, (at) => {
+        const itemEnd = skipValue(text, at, 64);
+        scanned.push(text.toString('utf8', at, itemEnd));
+        return itemEnd;
+      });
+    });
+    expect([[...fields.keys()], end, scanned]).toEqual([
+      ['a', 'list', 'b'],
+      text.length,
+      ['{"x": [2]}', '3'],
+    ]);
   });
 
   it('ACC-7: rejects deep nesting, without recursion', () => {

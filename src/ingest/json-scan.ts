@@ -10,9 +10,14 @@ export class JsonSyntaxError extends Error {
   readonly column: number;
 
   constructor(problem: string, text: Buffer, offset: number) {
-    const before = text.subarray(0, offset).toString('utf8').split('\n');
-    const line = before.length;
-    const column = before.at(-1)!.length + 1;
+    let line = 1;
+    let lineStart = 0;
+    for (let at = 0; at < offset; at += 1) {
+      if (text[at] !== LINE_BREAK) continue;
+      line += 1;
+      lineStart = at + 1;
+    }
+    const column = text.toString('utf8', lineStart, offset).length + 1;
     super(`${problem} at line ${line}, column ${column} (byte ${offset})`);
     this.offset = offset;
     this.line = line;
@@ -24,11 +29,19 @@ export class JsonDepthError extends Error {
   override name = 'JsonDepthError';
 }
 
+/** An object has so many fields that it cannot be a request. */
+export class JsonFieldsError extends Error {
+  override name = 'JsonFieldsError';
+}
+
+const MAX_SHOWN_NAME = 100;
+
 export interface Span {
   readonly start: number;
   readonly end: number;
 }
 
+const LINE_BREAK = 0x0a;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
@@ -178,11 +191,21 @@ export function skipValue(text: Buffer, from: number, maxDepth: number): number 
   }
 }
 
-/** The fields of the object that starts at `from`, as spans of their values, and the position after the object. */
+/** The name of a field as an error may show it. */
+export const shortName = (name: string): string =>
+  name.length > MAX_SHOWN_NAME ? `${name.slice(0, MAX_SHOWN_NAME)}…` : name;
+
+/**
+ * The fields of the object that starts at `from`, as spans of their values, and the position after the object. `scanField`
+ * may scan the value of a field itself: it returns the position after the value, or null. Throws JsonFieldsError at the first
+ * field beyond `maxFields`.
+ */
 export function scanObject(
   text: Buffer,
   from: number,
   maxDepth: number,
+  scanField?: (name: string, start: number) => number | null,
+  maxFields = Number.POSITIVE_INFINITY,
 ): { fields: Map<string, Span>; end: number } {
   const fields = new Map<string, Span>();
   let at = skipSpace(text, from + 1);
@@ -191,9 +214,10 @@ export function scanObject(
     if (text[at] !== QUOTE) fail(text, at);
     const keyEnd = skipString(text, at);
     const key = JSON.parse(text.toString('utf8', at, keyEnd)) as string;
-    if (fields.has(key)) fail(text, at, `the field ${JSON.stringify(key)} appears twice`);
+    if (fields.has(key)) fail(text, at, `the field ${JSON.stringify(shortName(key))} appears twice`);
+    if (fields.size >= maxFields) throw new JsonFieldsError(`must have at most ${maxFields} fields`);
     const start = skipKey(text, at);
-    const end = skipValue(text, start, maxDepth);
+    const end = scanField?.(key, start) ?? skipValue(text, start, maxDepth);
     fields.set(key, { start, end });
     at = skipSpace(text, end);
     if (text[at] === CLOSE_OBJECT) return { fields, end: at + 1 };
@@ -202,16 +226,16 @@ export function scanObject(
   }
 }
 
-/** The elements of the array that starts at `from`, as spans, and the position after the array. */
-export function scanArray(text: Buffer, from: number, maxDepth: number): { items: Span[]; end: number } {
-  const items: Span[] = [];
+/**
+ * Calls `scanItem` with the start of each element of the array that starts at `from`. It returns the position after the
+ * element. Returns the position after the array.
+ */
+export function scanArray(text: Buffer, from: number, scanItem: (start: number) => number): number {
   let at = skipSpace(text, from + 1);
-  if (text[at] === CLOSE_ARRAY) return { items, end: at + 1 };
+  if (text[at] === CLOSE_ARRAY) return at + 1;
   for (;;) {
-    const end = skipValue(text, at, maxDepth);
-    items.push({ start: at, end });
-    at = skipSpace(text, end);
-    if (text[at] === CLOSE_ARRAY) return { items, end: at + 1 };
+    at = skipSpace(text, scanItem(at));
+    if (text[at] === CLOSE_ARRAY) return at + 1;
     if (text[at] !== COMMA) fail(text, at);
     at = skipSpace(text, at + 1);
   }

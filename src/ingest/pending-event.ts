@@ -1,6 +1,6 @@
 /** An event in the accept stage: admitted, but not answered yet. */
 import { createHash } from 'node:crypto';
-import type { EventContent, NewEvent, UnmatchedReason } from '../domain/event.ts';
+import type { EventContent, EventRecordSource, NewEvent, UnmatchedReason } from '../domain/event.ts';
 import { timeOfId, type Uuid } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
 import {
@@ -8,7 +8,9 @@ import {
   type EventRecord,
   idempotencyKeyName,
   type KeyHolder,
+  type PartitionMark,
 } from '../ports/accept-log.ts';
+import type { CommittedDelivery } from '../ports/hand-over.ts';
 
 /** The answer to a stored event. */
 export interface Accepted {
@@ -43,6 +45,8 @@ export interface CommittedState {
   readonly lostKey: LostKey | null;
   /** True if the answer to an earlier try was lost: this process may have stored the event. */
   readonly outcomeUnknown: boolean;
+  /** The Kafka record that it comes from. */
+  readonly record?: EventRecordSource | undefined;
 }
 
 /** An idempotency key that turned out to belong to another event. */
@@ -83,6 +87,18 @@ export function outboxSeqsOf(batch: readonly PendingEvent[]): readonly string[] 
   const first = batch[0]!.committed?.outboxSeq ?? null;
   return first === null ? null : batch.map(({ committed }) => committed!.outboxSeq!);
 }
+
+/** The Kafka partition that a batch comes from. Undefined: it does not come from one; a batch is never mixed. */
+export function partitionMarkOf(batch: readonly PendingEvent[]): PartitionMark | undefined {
+  const record = batch[0]!.committed?.record;
+  if (record?.kind !== 'partition') return undefined;
+  const { partitionId, epoch, upTo, events } = record.batch;
+  const offsets = batch.map(({ committed }) => (committed!.record as typeof record).offset);
+  return { partitionId, epoch, upTo, batchEvents: events, offsets };
+}
+
+export const comesFromParkedRecords = (batch: readonly PendingEvent[]): boolean =>
+  batch[0]!.committed?.record?.kind === 'parked';
 
 /** Returns a committed event without its idempotency key, which belongs to `holder`. `lostKey` records the holder. */
 export function withoutKey(item: PendingEvent, holder: KeyHolder): PendingEvent {
@@ -160,4 +176,21 @@ export function answerWithHolder(item: PendingEvent, holder: KeyHolder): void {
     unmatchedReason,
     duplicate: true,
   });
+}
+
+/** The names of all idempotency keys of the batch. */
+export const keyNamesOf = (batch: readonly PendingEvent[]): string[] =>
+  batch.flatMap(({ event: { tenant, idempotencyKey } }) =>
+    idempotencyKey === null ? [] : [idempotencyKeyName(tenant, idempotencyKey)],
+  );
+
+/** Adds the deliveries of a stored event, with its content. */
+export function addDeliveries(
+  deliveries: CommittedDelivery[],
+  item: PendingEvent,
+  record: EventRecord,
+): void {
+  if (record.deliveries.length === 0) return;
+  const event = toContent(item);
+  for (const delivery of record.deliveries) deliveries.push({ delivery, event });
 }

@@ -208,7 +208,64 @@ describe('ACC-3: a batch', () => {
     expect(problemOf(() => batch(text)).code).toBe('invalid');
   });
 
-  it('is rejected as a whole if it is not JSON', () => {
-    expect(problemOf(() => batch('{"events":[{"type":"a","data":1},]}')).code).toBe('malformed_json');
+  it.each([
+    '{"events":[{"type":"a","data":1},]}',
+    '{"events":[{"type":"a","data":1}',
+    '{"events":[{"type":"a","data":1,"data":2}]}',
+    '{"events":[],"events":[]}',
+  ])('is rejected as a whole if it is not JSON, or has a field twice: %s', (text) => {
+    expect(problemOf(() => batch(text)).code).toBe('malformed_json');
+  });
+});
+
+describe('a body with very many fields', () => {
+  const manyFields = (count: number) => `{${Array.from({ length: count }, (_, n) => `"x${n}":0`).join(',')}}`;
+  const large = { maxEventBytes: 1000, maxNesting: 5 };
+  const cpuMs = (work: () => void) => {
+    const startedAt = process.threadCpuUsage();
+    work();
+    return process.threadCpuUsage(startedAt).user / 1000;
+  };
+
+  it('ACC-7: names ten unknown fields, and says how many more there are', () => {
+    const problem = problemOf(() => read(manyFields(50)));
+    expect(problem.errors).toHaveLength(10);
+    expect(problem.message).toMatch(/^Unknown fields: x0, .*, x9 and 40 more\.$/);
+  });
+
+  it('shortens names, and so the answer', () => {
+    const problem = problemOf(() => read({ ['n'.repeat(100_000)]: 1 }));
+    expect(JSON.stringify(problem).length).toBeLessThan(1000);
+  });
+
+  it('stops early', () => {
+    const body = manyFields(500_000);
+    const time = cpuMs(() => {
+      expect(problemOf(() => read(body)).message).toBe('body: must have at most 100 fields');
+      const [item] = readBatch(Buffer.from(`{"events":[${body}]}`), large, context, 3);
+      expect((item as Problem).message).toBe('body: must have at most 100 fields');
+      expect(problemOf(() => readBatch(Buffer.from(body), large, context, 3)).message).toBe(
+        'body: must have at most 100 fields',
+      );
+    });
+    expect(time).toBeLessThan(900);
+  });
+
+  it('refuses an event of a batch that is larger than one that is sent alone may be', () => {
+    const headers = manyFields(200_000);
+    const [item, other] = readBatch(
+      Buffer.from(`{"events":[{"type":"a","data":1,"headers":${headers}},{"type":"a","data":1}]}`),
+      large,
+      context,
+      3,
+    );
+    expect(item).toMatchObject({ code: 'too_large', errors: [{ path: 'body' }] });
+    expect(other).toMatchObject({ type: 'a' });
+  });
+
+  it('names the line of a mistake behind ten million line breaks', () => {
+    const body = Buffer.concat([Buffer.alloc(10_000_000, '\n'), Buffer.from('x')]);
+    const { message } = problemOf(() => readEvent(body, large, context));
+    expect(message).toContain('line 10000001, column 1 ');
   });
 });

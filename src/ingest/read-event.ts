@@ -20,11 +20,14 @@ import {
   expectEnd,
   expectJson,
   JsonDepthError,
+  JsonFieldsError,
   JsonSyntaxError,
   type Span,
   scanArray,
   scanObject,
+  shortName,
   skipSpace,
+  skipValue,
   startsArray,
   startsObject,
 } from './json-scan.ts';
@@ -46,6 +49,9 @@ export interface ReadContext {
   readonly trace?: TraceContext | null;
 }
 
+/** Room for what is around `data` in an event: type, key, channels, headers. */
+export const ENVELOPE_BYTES = 64 * 1024;
+
 /** Deeper than the limit for an event, so that one event that is nested too deeply does not fail its whole batch. */
 const BATCH_NESTING = 10_000;
 
@@ -65,7 +71,7 @@ export function readEventWithId(
 ): { readonly event: NewEvent; readonly id: unknown } {
   return convertSyntaxErrors(body, () => {
     const fields = scanBody(body, limits, EVENT_RULE);
-    const id = new FieldReader(body, fields).value('id');
+    const id = new FieldReader(body, fields).getValue('id');
     fields.delete('id');
     return { event: toEvent(body, fields, limits, context), id };
   });
@@ -98,20 +104,19 @@ export function readBatch(
   context: ReadContext,
   maxEvents: number,
 ): (NewEvent | Problem)[] {
-  const items = convertSyntaxErrors(body, () => scanBatch(body, limits));
-  if (items.length === 0) throw invalidField('events', 'must have at least one event');
-  if (items.length > maxEvents)
-    throw invalidField('events', `must have at most ${maxEvents} events, has ${items.length}`);
-  return items.map((item, index) => {
+  const { items, count } = convertSyntaxErrors(body, () => scanBatch(body, limits, maxEvents));
+  if (count === 0) throw invalidField('events', 'must have at least one event');
+  if (count > maxEvents) throw invalidField('events', `must have at most ${maxEvents} events, has ${count}`);
+  return items.map((fields, index) => {
     try {
-      if (!startsObject(body, item.start)) throw invalidField('body', 'each event must be a JSON object');
-      const { fields } = scanObject(body, item.start, limits.maxNesting);
+      if (fields === null) throw invalidField('body', 'each event must be a JSON object');
+      if (fields instanceof JsonDepthError) throw invalidField('data', fields.message);
+      if (fields instanceof JsonFieldsError) throw invalidField('body', fields.message);
       const event = toEvent(body, fields, limits, contextOfItem(fields, index, context));
       // Copied, so that a pending event does not keep the whole batch in memory.
       return { ...event, data: Buffer.from(event.data) };
     } catch (error) {
       if (error instanceof Problem) return error;
-      if (error instanceof JsonDepthError) return invalidField('data', error.message);
       throw error;
     }
   });
@@ -126,23 +131,65 @@ function scanBody(body: Buffer, limits: ReadLimits, rule: string): Map<string, S
     expectJson(body, limits.maxNesting);
     throw invalidField('body', rule);
   }
-  const { fields, end } = scanObject(body, start, limits.maxNesting);
+  const { fields, end } = scanObject(body, start, limits.maxNesting, undefined, MAX_FIELDS);
   expectEnd(body, end);
   return fields;
 }
 
-function scanBatch(body: Buffer, limits: ReadLimits): Span[] {
+/** The fields of an item of a batch. Null: the item is not an object. An error: it is nested too deeply, or has too many fields. */
+type BatchItem = Map<string, Span> | JsonDepthError | JsonFieldsError | null;
+
+/** Scans every item once. Items beyond `maxEvents` are only counted. */
+function scanBatch(
+  body: Buffer,
+  limits: ReadLimits,
+  maxEvents: number,
+): { readonly items: readonly BatchItem[]; readonly count: number } {
   const start = skipSpace(body, 0);
-  const outer = startsObject(body, start) ? scanObject(body, start, BATCH_NESTING) : null;
+  const items: BatchItem[] = [];
+  let count = 0;
+  let isArray = false;
+  const scanNext = (at: number): number => {
+    count += 1;
+    if (count > maxEvents) return skipValue(body, at, BATCH_NESTING);
+    const { item, end } = scanItem(body, at, limits.maxNesting);
+    items.push(item);
+    return end;
+  };
+  const outer = startsObject(body, start)
+    ? scanObject(
+        body,
+        start,
+        BATCH_NESTING,
+        (name, at) => {
+          if (name !== 'events' || !startsArray(body, at)) return null;
+          isArray = true;
+          return scanArray(body, at, scanNext);
+        },
+        MAX_FIELDS,
+      )
+    : null;
   if (outer === null) expectJson(body, limits.maxNesting);
   else expectEnd(body, outer.end);
-  const events = outer?.fields.get('events');
-  if (events === undefined || !startsArray(body, events.start)) {
-    throw invalidField('events', 'must be an array of events');
-  }
+  if (!isArray) throw invalidField('events', 'must be an array of events');
   const unknown = [...outer!.fields.keys()].filter((name) => name !== 'events');
   if (unknown.length > 0) throw unknownFields(unknown);
-  return scanArray(body, events.start, BATCH_NESTING).items;
+  return { items, count };
+}
+
+function scanItem(
+  body: Buffer,
+  start: number,
+  maxNesting: number,
+): { readonly item: BatchItem; readonly end: number } {
+  if (!startsObject(body, start)) return { item: null, end: skipValue(body, start, BATCH_NESTING) };
+  try {
+    const { fields, end } = scanObject(body, start, maxNesting, undefined, MAX_FIELDS);
+    return { item: fields, end };
+  } catch (error) {
+    if (!(error instanceof JsonDepthError || error instanceof JsonFieldsError)) throw error;
+    return { item: error, end: skipValue(body, start, BATCH_NESTING) };
+  }
 }
 
 /** Derives a key for each event from the one header of the batch, so that the whole batch can be sent again. */
@@ -161,14 +208,32 @@ function convertSyntaxErrors<T>(body: Buffer, read: () => T): T {
       throw new Problem('malformed_json', `The body is not valid JSON: ${error.message}.`);
     }
     if (error instanceof JsonDepthError) throw invalidField('data', error.message);
+    if (error instanceof JsonFieldsError) throw invalidField('body', error.message);
     throw error;
   }
 }
 
+/** No request has nearly as many. */
+const MAX_FIELDS = 100;
+const MAX_NAMED_FIELDS = 10;
+
 function unknownFields(names: readonly string[]): Problem {
-  return new Problem('invalid', `Unknown field${names.length > 1 ? 's' : ''}: ${names.join(', ')}.`, {
-    errors: names.map((path) => ({ path, message: 'is not a field of this request' })),
+  const named = names.slice(0, MAX_NAMED_FIELDS).map(shortName);
+  const more = names.length > named.length ? ` and ${names.length - named.length} more` : '';
+  return new Problem('invalid', `Unknown field${names.length > 1 ? 's' : ''}: ${named.join(', ')}${more}.`, {
+    errors: named.map((path) => ({ path, message: 'is not a field of this request' })),
   });
+}
+
+/** One event of a batch may not be larger than an event that is sent alone. */
+function refuseLargeItem(fields: Map<string, Span>, { maxEventBytes }: ReadLimits): void {
+  let bytes = 0;
+  for (const { start, end } of fields.values()) bytes += end - start;
+  const limit = maxEventBytes + ENVELOPE_BYTES;
+  if (bytes > limit)
+    throw new Problem('too_large', `The event has ${bytes} bytes, at most ${limit} are accepted.`, {
+      errors: [{ path: 'body', message: `must be at most ${limit} bytes` }],
+    });
 }
 
 function toEvent(
@@ -191,17 +256,18 @@ function toEvent(
       },
     );
   }
+  refuseLargeItem(fields, limits);
   const reader = new FieldReader(body, fields);
   const event: NewEvent = {
-    tenant: readTenant(reader.value('tenant'), context.keyTenant),
-    type: reader.required('type', readType, ''),
+    tenant: readTenant(reader.getValue('tenant'), context.keyTenant),
+    type: reader.readRequired('type', readType, ''),
     data: body.subarray(data.start, data.end),
-    idempotencyKey: reader.optional('idempotency_key', readKey, context.idempotencyKey),
-    schemaVersion: reader.optional('schema_version', readSchemaVersion, null),
-    channels: reader.optional('channels', readChannels, NO_CHANNELS),
-    endpointIds: reader.optional('endpoint_ids', readEndpointIds, null),
-    deliverAt: reader.optional('deliver_at', readDeliverAt, null),
-    headers: reader.optional('headers', readHeaders, null),
+    idempotencyKey: reader.readOptional('idempotency_key', readKey, context.idempotencyKey),
+    schemaVersion: reader.readOptional('schema_version', readSchemaVersion, null),
+    channels: reader.readOptional('channels', readChannels, NO_CHANNELS),
+    endpointIds: reader.readOptional('endpoint_ids', readEndpointIds, null),
+    deliverAt: reader.readOptional('deliver_at', readDeliverAt, null),
+    headers: reader.readOptional('headers', readHeaders, null),
   };
   if (event.idempotencyKey !== null || context.idempotencyKey !== null) {
     reader.check('idempotency_key', () =>

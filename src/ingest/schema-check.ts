@@ -5,9 +5,9 @@
  *   valid                      the same
  *   invalid, warn              stored and flagged: `schema_errors` of the event
  *   invalid, strict            refused with `payload_invalid`
- *   invalid, committed         as under warn: outbox and relay cannot be refused any more
+ *   invalid, committed         as under warn: the producer has committed the event (outbox, relay, Kafka)
  *
- * With mode off an event costs two reads of maps. `data` is parsed only if there is a schema to check it against.
+ * With mode off, the check costs two map lookups. `data` is parsed only if there is a schema to check it against.
  */
 import type { CompiledSchema } from '../catalogue/compile-schema.ts';
 import type { EventCatalogue, KnownType } from '../catalogue/event-catalogue.ts';
@@ -58,7 +58,7 @@ export class SchemaCheck {
     if (errors.length === 0) return event;
     if (mode !== 'strict' || !canRefuse) return { ...event, schemaErrors: errors };
     this.#options.failures.onRefused(event, errors[0]!);
-    throw refused(event, errors);
+    throw newRefusal(event, errors);
   }
 
   async #findErrors(
@@ -95,7 +95,7 @@ function expectedOf({ schemaVersion }: NewEvent, type: KnownType | undefined): E
   return { type, version };
 }
 
-function refused({ type, schemaVersion }: NewEvent, errors: readonly FieldError[]): Problem {
+function newRefusal({ type, schemaVersion }: NewEvent, errors: readonly FieldError[]): Problem {
   const checked = schemaVersion === null ? type : `${type}, version ${schemaVersion}`;
   const list = errors.map(({ path, message }) => `${path}: ${message}`).join('; ');
   return new Problem('payload_invalid', `The event does not match the catalogue (${checked}): ${list}.`, {

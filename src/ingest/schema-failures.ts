@@ -1,6 +1,7 @@
 /**
- * Records payloads that did not match their schema, for people to read. It is a sample: a process records a bounded number
- * in each window of time, also of each tenant and of each of its event types, and drops the others and what it cannot write. Metrics count all of them, and each stored event is flagged.
+ * Records payloads that did not match their schema, for people to read. The records are a sample: in each window of time, a
+ * process records a bounded number, per tenant and per event type too. It drops the others, and those that the store does
+ * not take. Metrics count all of them, and each stored event is flagged.
  */
 import type { Clock } from '../domain/clock.ts';
 import type { NewEvent } from '../domain/event.ts';
@@ -9,7 +10,7 @@ import type { FieldError } from '../domain/problem.ts';
 import type { CatalogueStore, SchemaFailure } from '../ports/catalogue-store.ts';
 
 export interface SchemaFailureMetrics {
-  schemaFailed(eventType: string, result: 'flagged' | 'refused'): void;
+  onSchemaFailed(eventType: string, result: 'flagged' | 'refused'): void;
 }
 
 export interface SchemaFailuresOptions {
@@ -30,7 +31,7 @@ export class SchemaFailures {
   #waiting: SchemaFailure[] = [];
   #window = 0;
   #recorded = 0;
-  /** What this window has of each tenant, and of each tenant and type. */
+  /** Failures recorded in this window, by tenant, and by tenant and event type. */
   readonly #counts = new Map<string, number>();
   #isScheduled = false;
 
@@ -39,13 +40,13 @@ export class SchemaFailures {
   }
 
   onRefused(event: NewEvent, error: FieldError): void {
-    this.#options.metrics?.schemaFailed(event.type, 'refused');
+    this.#options.metrics?.onSchemaFailed(event.type, 'refused');
     this.#record(event, error, null);
   }
 
   /** Call this when a flagged event is stored. */
   onFlagged(event: NewEvent, eventId: Uuid): void {
-    this.#options.metrics?.schemaFailed(event.type, 'flagged');
+    this.#options.metrics?.onSchemaFailed(event.type, 'flagged');
     this.#record(event, event.schemaErrors![0]!, eventId);
   }
 

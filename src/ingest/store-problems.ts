@@ -19,6 +19,30 @@ export const tookTooLong = (cause: unknown): Problem =>
     { retryAfterSeconds: 2, cause },
   );
 
+/** For an event that waited behind too many others of its tenant. Nothing was written. */
+export const waitedTooLong = (): Problem =>
+  new Problem(
+    'overloaded',
+    'The event was not stored: too many events of its tenant were waiting to be stored. Send it again after the time in Retry-After.',
+    { retryAfterSeconds: 5 },
+  );
+
+/** For an event whose tenant changed its endpoints each time before the event could be stored. Nothing was written. */
+export const endpointsKeptChanging = (): Problem =>
+  new Problem(
+    'unavailable',
+    'The event was not stored: the endpoints of its tenant changed all the time. Send it again after the time in Retry-After.',
+    { retryAfterSeconds: 2 },
+  );
+
+/** For an event with a large fan-out whose tenant has too many deliveries that are not written yet. Nothing was written. */
+export const tooManyUnwritten = (tenant: string, maxUnwritten: number): Problem =>
+  new Problem(
+    'rate_limited',
+    `The event was not stored: the tenant "${tenant}" has ${maxUnwritten} or more deliveries of large fan-outs that are not written yet. Try again after the time in Retry-After.`,
+    { retryAfterSeconds: 5 },
+  );
+
 /** For an event that matches more endpoints than its id has ordinals for. Nothing was written. */
 export const tooManyEndpoints = (matched: number, maxDeliveries: number): Problem =>
   new Problem(

@@ -88,7 +88,7 @@ export class Subscriptions {
     return work;
   }
 
-  /** The store said whether the endpoints that these events were matched with were current. */
+  /** Counts matched events as hits, or as misses if the store said that the endpoints in memory were outdated. */
   countLookups(events: number, wereCurrent: boolean): void {
     if (wereCurrent) this.lookups.hits += events;
     else this.lookups.misses += events;
@@ -185,7 +185,7 @@ class EventSubject implements FilterSubject {
     return this.#event.idempotencyKey;
   }
 
-  /** `data` was checked to be JSON. If parsing fails all the same, the event matches instead of failing its batch. */
+  /** `data` was checked to be JSON. If parsing still fails, the event matches instead of failing its batch. */
   get data(): unknown {
     if (this.parsedBytes > 0) return this.#data;
     this.parsedBytes = this.#event.data.length;

@@ -1,14 +1,17 @@
 import { expect, test } from 'vitest';
 import { systemClock } from '../domain/clock.ts';
 import type { RateLimit } from '../domain/endpoint.ts';
+import { LocalBuckets } from '../domain/local-buckets.ts';
 import { TenantRates } from './tenant-rates.ts';
 
 function newRates(perSecond: number, burst: number) {
   let now = 0;
   let limits: Record<string, RateLimit> = {};
+  const clock = { ...systemClock, monotonic: () => now };
   const rates = new TenantRates({
     limits: { load: async () => new Map(Object.entries(limits)) },
-    clock: { ...systemClock, monotonic: () => now },
+    buckets: new LocalBuckets(clock),
+    clock,
     perSecond,
     burst,
   });

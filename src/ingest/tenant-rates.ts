@@ -1,30 +1,32 @@
 import type { Clock } from '../domain/clock.ts';
 import type { RateLimit } from '../domain/endpoint.ts';
-import { TokenBucket } from '../domain/token-bucket.ts';
-import type { RateLimits, TenantLimits } from '../ports/rate-limits.ts';
+import type { RateBucket, RateBuckets, RateLimits, TenantLimits } from '../ports/rate-limits.ts';
 
 const MAX_BUCKETS = 10_000;
 
 export interface TenantRatesOptions {
   readonly limits: TenantLimits;
+  readonly buckets: RateBuckets;
   readonly clock: Clock;
   /** For tenants without a limit of their own. 0: no limit. */
   readonly perSecond: number;
   readonly burst: number;
 }
 
-/** How fast each tenant may publish through this process. */
+/** How fast each tenant may publish: through this process, or through all of them, as the buckets count. */
 export class TenantRates implements RateLimits {
   readonly #source: TenantLimits;
   readonly #default: RateLimit | null;
   readonly #clock: Clock;
-  readonly #buckets = new Map<string, TokenBucket>();
+  readonly #bucketMaker: RateBuckets;
+  readonly #buckets = new Map<string, RateBucket>();
   #own: ReadonlyMap<string, RateLimit> = new Map();
 
-  constructor({ limits, clock, perSecond, burst }: TenantRatesOptions) {
+  constructor({ limits, buckets, clock, perSecond, burst }: TenantRatesOptions) {
     this.#source = limits;
     this.#default = perSecond > 0 ? { perSecond, burst } : null;
     this.#clock = clock;
+    this.#bucketMaker = buckets;
   }
 
   /** Reads the limits that tenants have of their own. Buckets whose limit did not change keep their level. */
@@ -47,7 +49,7 @@ export class TenantRates implements RateLimits {
       if (limit === null) return 0;
       // Producers choose tenant names, so the map is bounded. Clearing it gives each tenant one extra burst.
       if (this.#buckets.size >= MAX_BUCKETS) this.#buckets.clear();
-      bucket = new TokenBucket(limit, now, limit.burst);
+      bucket = this.#bucketMaker.create(`tenant ${tenant}`, limit);
       this.#buckets.set(tenant, bucket);
     }
     return bucket.tryTake(now, count) ? 0 : bucket.msUntilNext(now, count) / 1000;

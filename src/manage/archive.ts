@@ -7,7 +7,7 @@ import { inTransaction, type Pool, type Queryable } from '../postgres/database.t
 import { findArchivedDay, hasArchivedDay } from '../postgres/queries/archive.ts';
 import { WHOLE_TENANT } from '../postgres/queries/expunge-tenant.ts';
 import { createTask, type TaskView } from '../postgres/queries/tasks.ts';
-import { type Actor, type Caller, nameOfCaller } from './caller.ts';
+import { type Actor, type Caller, recordedNameOf } from './caller.ts';
 import { notFound } from './object-ids.ts';
 
 /** The problem to throw if the database has no such event: `archived` if the events of its time are in the archive. */
@@ -67,7 +67,7 @@ export class Archive {
         why: what,
         total: 0,
         tenant: null,
-        created_by: nameOfCaller(caller),
+        created_by: recordedNameOf(caller),
       });
     });
   }

@@ -27,6 +27,7 @@ export class AuditTrail {
   readonly #clock: Clock;
   readonly #defaultAction: string;
   #isComplete = false;
+  #tenant: string | null = null;
   /** True from the moment the audit entry is written: the transaction may have committed even if the request fails. */
   mayHaveChanged = false;
 
@@ -41,15 +42,21 @@ export class AuditTrail {
     return this.#isComplete;
   }
 
+  /** The tenant that the recorded change is about. Null: none. */
+  get tenant(): string | null {
+    return this.#tenant;
+  }
+
   /** Writes the entry. Pass the client of the transaction that makes the change, so that both commit or neither. */
   async record(client: Queryable, change: Change): Promise<void> {
     this.mayHaveChanged = true;
+    this.#tenant = change.tenant ?? this.#tenant;
     await insertAuditEntry(client, this.entryOf(change));
     this.#isComplete = true;
   }
 
   /** Call it if the request changes nothing: a dry run, or the object already has the requested state. */
-  nothingChanged(): void {
+  markUnchanged(): void {
     this.#isComplete = true;
   }
 

@@ -24,10 +24,30 @@ export interface Actor {
   readonly audit: AuditTrail;
 }
 
-/** How the audit log, tasks and discarded deliveries name a caller: `key_…`, `user:…` or `admin`. */
+/** How the audit log names a caller: `key_…`, `user:…` or `admin`. */
 export function nameOfCaller(caller: Caller): string {
   if (caller.user !== undefined) return `user:${caller.user}`;
   return caller.keyId === null ? 'admin' : publicId(idPrefixes.key, caller.keyId);
+}
+
+/** What a tenant sees instead of the name of a person or key of the operator. */
+export const OPERATOR = 'operator';
+const OPERATOR_MARK = `${OPERATOR}:`;
+
+/**
+ * How tasks, discarded deliveries and expunged events store the name of a caller. A caller without a tenant is marked, so
+ * that `showRecordedName` can keep the name from tenants.
+ */
+export function recordedNameOf(caller: Caller): string {
+  const name = nameOfCaller(caller);
+  return caller.tenant === null ? `${OPERATOR_MARK}${name}` : name;
+}
+
+/** Returns a stored name as `reader` may see it. Tenants do not learn who works for the operator. */
+export function showRecordedName(name: string, reader: Caller): string {
+  const isMarked = name.startsWith(OPERATOR_MARK);
+  if (reader.tenant !== null && (isMarked || name === 'admin')) return OPERATOR;
+  return isMarked ? name.slice(OPERATOR_MARK.length) : name;
 }
 
 /**

@@ -5,6 +5,8 @@ import type { TlsConfig } from '../domain/endpoint-auth.ts';
 import type { FieldError } from '../domain/problem.ts';
 import { REDACTED } from './redacted.ts';
 
+/** Each handshake signs with the key, and a key of 16,384 bits would stop the process for a second. */
+const MAX_KEY_BITS = 4096;
 const BLOCK = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /** All certificates of a PEM text. Null: it contains none, or something else as well. */
@@ -22,7 +24,7 @@ function certificatesIn(pem: string): X509Certificate[] | null {
 const error = (field: keyof TlsConfig, message: string): FieldError => ({ path: `tls.${field}`, message });
 
 /** The first error, or null if the certificate can be used. */
-export function certificateError({ cert, key, ca }: TlsConfig, now: number): FieldError | null {
+export function findCertificateError({ cert, key, ca }: TlsConfig, now: number): FieldError | null {
   // Only tls.key is stored encrypted.
   if (cert.includes('PRIVATE KEY')) return error('cert', 'contains a private key: move it to "tls.key"');
   if (ca?.includes('PRIVATE KEY')) return error('ca', 'contains a private key: remove it');
@@ -39,6 +41,8 @@ export function certificateError({ cert, key, ca }: TlsConfig, now: number): Fie
   const [own] = chain;
   const privateKey = readKey(key);
   if (privateKey === null) return error('key', 'must be a private key in PEM');
+  if ((privateKey.asymmetricKeyDetails?.modulusLength ?? 0) > MAX_KEY_BITS)
+    return error('key', `is too long: an RSA key may have at most ${MAX_KEY_BITS} bits`);
   if (!own!.checkPrivateKey(privateKey)) return error('key', 'is not the key of "tls.cert"');
   if (own!.validToDate.getTime() <= now) return error('cert', `expired at ${own!.validToDate.toISOString()}`);
   try {

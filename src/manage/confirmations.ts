@@ -5,8 +5,8 @@
  *                                        └── the link expires: delete the notifier and create it again
  *
  * The link contains a sealed token, which only the message itself contains: the stored event does not, because the tenant
- * can read that. The token names the confirmation, so it works once. A message per address and per tenant is limited,
- * whatever caused it (a new notifier, a retry, a replay).
+ * can read that. The token names the confirmation, so it works once. The number of messages per address and per tenant is
+ * limited, whatever caused them (a new notifier, a retry, a replay).
  */
 import { createHash } from 'node:crypto';
 import type { ConfirmationGate } from '../deliver/index.ts';
@@ -36,7 +36,7 @@ export interface ConfirmationToken {
 
 export const CONFIRM_PATH = '/notifiers/confirm';
 const PURPOSE = 'posthorn notifier confirmation';
-/** In a day. */
+/** Per day. */
 export const CONFIRMATION_LIMITS = { perAddress: 3, perTenant: 20 } as const;
 
 export class Confirmations implements ConfirmationGate {
@@ -66,7 +66,7 @@ export class Confirmations implements ConfirmationGate {
     return `${publicUrl}${CONFIRM_PATH}?token=${keyId}.${ciphertext.toString('base64url')}`;
   }
 
-  /** Returns null if the text is no token of ours, or an expired one. */
+  /** Returns null if the text is not a valid token, or the token has expired. */
   read(text: string): ConfirmationToken | null {
     const { secretBox, clock } = this.#dependencies;
     const [keyId = '', ciphertext = ''] = text.split('.');
@@ -80,5 +80,9 @@ export class Confirmations implements ConfirmationGate {
   }
 }
 
-/** Addresses that differ in case reach the same person. */
-export const hashOf = (mailto: string): Buffer => createHash('sha256').update(mailto.toLowerCase()).digest();
+/** Addresses that differ in case, or in what follows a `+`, reach the same person. */
+export function hashOf(mailto: string): Buffer {
+  // The URL of an address has `%2B` instead of `+`.
+  const mailbox = mailto.toLowerCase().replace(/(?<=[^:])(?:\+|%2b).*(?=@)/, '');
+  return createHash('sha256').update(mailbox).digest();
+}

@@ -12,13 +12,16 @@ import type { ApiKeyFormat } from './api-keys.ts';
 import { Archive } from './archive.ts';
 import { DeadLetters } from './dead-letters.ts';
 import { type ChallengeOptions, EndpointChallenges } from './endpoint-challenges.ts';
+import type { EndpointLimits } from './endpoint-limits.ts';
 import { EndpointSecrets } from './endpoint-secrets.ts';
-import { type EndpointLimits, Endpoints } from './endpoints.ts';
+import { Endpoints } from './endpoints.ts';
 import { EventTypeVersions } from './event-type-versions.ts';
 import { EventTypes } from './event-types.ts';
 import { Expunge } from './expunge.ts';
+import { KafkaRecords } from './kafka-records.ts';
 import { Keys } from './keys.ts';
 import { type NotifierOptions, Notifiers } from './notifiers.ts';
+import { PortalSessions } from './portal-sessions.ts';
 import { Probes } from './probes.ts';
 import { Replay } from './replay.ts';
 import { Tasks } from './tasks.ts';
@@ -36,7 +39,7 @@ export interface ControlPlaneDependencies {
   readonly challenges: ChallengeOptions;
   readonly endpointLimits: EndpointLimits;
   readonly notifiers: NotifierOptions;
-  /** Its endpoints may get the operational events of all tenants, and only admin keys may use it. */
+  /** The tenant whose endpoints may get the operational events of all tenants. Only admin keys may use it. */
   readonly operatorTenant: string;
   /** How long the previous signing secret signs beside a new one. */
   readonly signatureOverlapMs: number;
@@ -46,6 +49,9 @@ export interface ControlPlaneDependencies {
   readonly retentionDays: number;
   /** Whether expired data is archived. */
   readonly hasArchive: boolean;
+  /** How long Kafka may hold a record, in milliseconds. Null: Kafka is not configured. */
+  readonly readKafkaLifetime: (() => Promise<number>) | null;
+  readonly onKafkaProblem: (error: unknown) => void;
   /** A delivery of this endpoint became due or unblocked: wakes the worker that owns it. */
   readonly wake: (endpointId: Uuid) => void;
   /** A key was changed or revoked: drop it from the cache of this process. */
@@ -65,11 +71,13 @@ export interface ControlPlane {
   readonly deadLetters: DeadLetters;
   readonly tasks: Tasks;
   readonly keys: Keys;
+  readonly portalSessions: PortalSessions;
   readonly tenants: Tenants;
   readonly eventTypes: EventTypes;
   readonly eventTypeVersions: EventTypeVersions;
   readonly expunge: Expunge;
   readonly archive: Archive;
+  readonly kafkaRecords: KafkaRecords;
   readonly notifiers: Notifiers;
 }
 
@@ -86,11 +94,13 @@ export function createControlPlane(dependencies: ControlPlaneDependencies): Cont
     deadLetters: new DeadLetters({ ...dependencies, tasks }),
     tasks,
     keys: new Keys(dependencies),
+    portalSessions: new PortalSessions(dependencies),
     tenants: new Tenants(dependencies),
     eventTypes: new EventTypes(dependencies),
     eventTypeVersions: new EventTypeVersions(dependencies),
     expunge: new Expunge(dependencies),
     archive: new Archive(dependencies),
+    kafkaRecords: new KafkaRecords(dependencies),
     notifiers: new Notifiers({ ...dependencies, testEvents }),
   };
 }

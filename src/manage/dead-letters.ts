@@ -4,7 +4,7 @@ import { inTransaction, type Pool } from '../postgres/database.ts';
 import { discardDeadLetter, restoreDeadLetter } from '../postgres/queries/dead-letters.ts';
 import { type DeliveryView, findDelivery } from '../postgres/queries/deliveries.ts';
 import type { Selection } from '../postgres/queries/select-deliveries.ts';
-import { type Actor, type Caller, nameOfCaller } from './caller.ts';
+import { type Actor, type Caller, recordedNameOf } from './caller.ts';
 import { notFound } from './object-ids.ts';
 import type { OrderResult, Tasks } from './tasks.ts';
 
@@ -30,7 +30,7 @@ export class DeadLetters {
     const before = await this.#find(caller, id);
     await inTransaction(pool, async (client) => {
       const isDiscarded =
-        before.status === 'dead' && (await discardDeadLetter(client, id, nameOfCaller(caller), why));
+        before.status === 'dead' && (await discardDeadLetter(client, id, recordedNameOf(caller), why));
       if (!isDiscarded) throw new Problem('conflict', 'Only a dead delivery can be discarded.');
       await audit.record(client, {
         action: 'delivery.discard',
@@ -66,7 +66,7 @@ export class DeadLetters {
     actor: Actor,
     order: { readonly selection: Selection; readonly why: string | null; readonly dryRun: boolean },
   ): Promise<OrderResult> {
-    return this.#dependencies.tasks.order(
+    return this.#dependencies.tasks.request(
       actor,
       { kind: 'discard', ...order },
       { action: 'dead_letter.discard' },

@@ -33,7 +33,7 @@ export class EndpointChallenges {
    * The challenge that the receiver must pass before `before` may become `after`, or null. `before` is null for a new
    * endpoint. Throws `invalid` if this server requires a challenge and none is chosen.
    */
-  requiredChallenge(
+  findRequiredChallenge(
     caller: Caller,
     before: EditableEndpoint | null,
     after: EditableEndpoint,

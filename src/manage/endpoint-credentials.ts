@@ -3,10 +3,11 @@
 import { checkUrl, type EgressPolicy } from '../deliver/index.ts';
 import { type AuthConfig, type AuthType, authSecrets, type TlsConfig } from '../domain/endpoint-auth.ts';
 import type { EndpointConfig } from '../domain/endpoint-config.ts';
-import { type FieldError, Problem } from '../domain/problem.ts';
-import { certificateError } from './client-certificate.ts';
+import type { FieldError } from '../domain/problem.ts';
+import { findCertificateError } from './client-certificate.ts';
 import type { EndpointPatch } from './endpoint-patch.ts';
 import { REDACTED } from './redacted.ts';
+import { type SettingError, urlErrors } from './setting-errors.ts';
 
 type Field = Exclude<keyof AuthConfig, 'type'>;
 const requiredFields: Record<AuthType, readonly Field[]> = {
@@ -55,33 +56,34 @@ export function checkCredentials(
   patch: EndpointPatch,
   egress: EgressPolicy,
   now: number,
-): FieldError[] {
-  const errors: FieldError[] = [];
+): SettingError[] {
+  const errors: SettingError[] = [];
   if (auth !== undefined && patch.auth !== undefined)
     errors.push(...checkAuth(auth, sealed?.auth !== undefined, egress));
-  const certificate = tls !== undefined && patch.tls !== undefined ? certificateError(tls, now) : null;
+  const certificate = tls !== undefined && patch.tls !== undefined ? findCertificateError(tls, now) : null;
   if (certificate !== null) errors.push(certificate);
   return errors;
 }
 
-/** Settings that exclude each other, whichever of them the patch sets. */
-export function checkCombination(url: string, config: EndpointConfig): FieldError[] {
+/** Checks settings that exclude each other, whichever of them the patch sets. `url` is null if it is invalid itself. */
+export function checkCombination(url: string | null, config: EndpointConfig): FieldError[] {
   const { auth, tls, headers, sealed_headers } = config;
   const errors: FieldError[] = [];
   const own = Object.keys({ ...headers, ...sealed_headers }).find((name) => /^authorization$/i.test(name));
   if (auth !== undefined && own !== undefined)
     errors.push({ path: `headers.${own}`, message: 'is also set by "auth": remove one of the two' });
-  if (tls !== undefined && !url.startsWith('https:'))
+  if (tls !== undefined && url !== null && !url.startsWith('https:'))
     errors.push({ path: 'tls', message: 'needs an https URL' });
   return errors;
 }
 
-/** `hasSecret`: the stored secret is kept, so `auth` has none. */
-function checkAuth(auth: AuthConfig, hasSecret: boolean, egress: EgressPolicy): FieldError[] {
+const problem = (field: Field, message: string): FieldError => ({ path: `auth.${field}`, message });
+
+/** Returns which fields are missing or do not belong to the type. `hasSecret`: the stored secret is kept, so `auth` has none. */
+export function findAuthFieldErrors(auth: AuthConfig, hasSecret: boolean): FieldError[] {
   const fields = requiredFields[auth.type];
   const known = new Set<string>(['type', ...fields, ...(auth.type === 'oauth2' ? ['scope'] : [])]);
-  const problem = (field: Field, message: string): FieldError => ({ path: `auth.${field}`, message });
-  const shape = [
+  return [
     ...fields
       .filter((field) => auth[field] === undefined && !(hasSecret && field === authSecrets[auth.type]))
       .map((field) => problem(field, `is required with type "${auth.type}"`)),
@@ -89,26 +91,25 @@ function checkAuth(auth: AuthConfig, hasSecret: boolean, egress: EgressPolicy): 
       .filter((field) => !known.has(field))
       .map((field) => problem(field, `is not allowed with type "${auth.type}"`)),
   ];
-  if (shape.length > 0) return shape;
+}
+
+function checkAuth(auth: AuthConfig, hasSecret: boolean, egress: EgressPolicy): SettingError[] {
+  const fieldErrors = findAuthFieldErrors(auth, hasSecret);
+  if (fieldErrors.length > 0) return fieldErrors;
   const secret = authSecrets[auth.type];
   if (auth[secret] === REDACTED)
     return [
       problem(secret, 'is redacted: send the value itself, or leave "auth" out to keep what is stored'),
     ];
-  if (auth.token_url !== undefined) checkTokenUrl(auth.token_url, egress);
-  return fields.concat('scope').flatMap((field) => {
-    const message = auth[field] === undefined ? null : textError(field, auth[field]);
+  return requiredFields[auth.type].concat('scope').flatMap((field): SettingError[] => {
+    const text = auth[field];
+    if (text === undefined) return [];
+    // A tenant chooses this URL and Posthorn calls it, so the egress policy applies to it.
+    const invalidUrl = field === 'token_url' ? urlErrors('auth.token_url', checkUrl(text, egress)) : [];
+    if (invalidUrl.length > 0) return invalidUrl;
+    const message = textError(field, text);
     return message === null ? [] : [problem(field, message)];
   });
-}
-
-/** A tenant chooses this URL and Posthorn calls it, so the egress policy applies to it. */
-function checkTokenUrl(url: string, egress: EgressPolicy): void {
-  const path = 'auth.token_url';
-  const checked = checkUrl(url, egress);
-  if (checked.ok) return;
-  const { code, message } = checked;
-  throw new Problem(code, `${path}: ${message}`, { errors: [{ path, message }] });
 }
 
 /** What RFC 7617 (basic), 6750 (bearer) and 6749 (OAuth) allow. Null: the text is valid. */

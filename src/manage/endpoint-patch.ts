@@ -1,7 +1,14 @@
 /** Applies a merge patch to an endpoint's settings, and checks what a JSON schema cannot express. */
-import { checkUrl, type EgressPolicy, isReservedHeader, isSendableHeader } from '../deliver/index.ts';
+import {
+  checkUrl,
+  type EgressPolicy,
+  isReservedHeader,
+  isSendableHeader,
+  SIGNATURE_SUFFIXES,
+  type UrlCheck,
+} from '../deliver/index.ts';
 import type { Clock } from '../domain/clock.ts';
-import { DEBOUNCE_KEY } from '../domain/debounce.ts';
+import { DEBOUNCE_KEY, DEBOUNCE_KEY_RULE } from '../domain/debounce.ts';
 import type { SignatureProfile } from '../domain/endpoint.ts';
 import type { AuthConfig, TlsConfig } from '../domain/endpoint-auth.ts';
 import {
@@ -10,15 +17,21 @@ import {
   type RetryConfig,
   resolveRetry,
 } from '../domain/endpoint-config.ts';
-import { isEventPattern } from '../domain/event.ts';
+import { EVENT_PATTERN_RULE, isEventPattern } from '../domain/event.ts';
 import { parseFilter } from '../domain/filter-syntax.ts';
-import { repeatedHeader } from '../domain/header-names.ts';
-import { type FieldError, invalidFields, Problem } from '../domain/problem.ts';
+import { findRepeatedHeader } from '../domain/header-names.ts';
+import { type FieldError, invalidField } from '../domain/problem.ts';
 import { totalDelaySeconds } from '../domain/retry.ts';
 import type { EndpointView } from '../postgres/queries/endpoints.ts';
-import { checkCombination, checkCredentials, patchCredentials } from './endpoint-credentials.ts';
+import {
+  checkCombination,
+  checkCredentials,
+  findAuthFieldErrors,
+  patchCredentials,
+} from './endpoint-credentials.ts';
 import { checkMetadataSize } from './metadata.ts';
 import { REDACTED } from './redacted.ts';
+import { problemOf, type SettingError, urlErrors } from './setting-errors.ts';
 import { isWholeMilliseconds, WHOLE_MILLISECONDS_RULE } from './whole-milliseconds.ts';
 
 /** The settings that are stored in `config` and replaced whole; the others have columns or rules of their own. */
@@ -33,7 +46,9 @@ const CONFIG_FIELDS = [
   'retry',
   'timeout_ms',
   'max_in_flight',
+  'adaptive',
   'rate_limit',
+  'region',
   'ordering',
   'fifo_on_dead',
   'follow_redirects',
@@ -71,15 +86,21 @@ export type EditableEndpoint = Pick<
   'url' | 'description' | 'config' | 'metadata' | 'enabled' | 'disabled_reason' | 'paused'
 >;
 
-/** Returns the patched endpoint, with new secrets still in plain text. Throws `invalid`, `url_invalid` or `url_forbidden`. */
+/**
+ * Returns the patched endpoint, with new secrets still in plain text. Throws a problem that names all errors: `invalid`,
+ * `url_invalid` or `url_forbidden`.
+ */
 export function applyPatch(
   before: EditableEndpoint,
   patch: EndpointPatch,
   { egress, clock }: { readonly egress: EgressPolicy; readonly clock: Clock },
 ): EditableEndpoint {
+  refuseManyHeaders(patch.headers);
   const enabled = patch.enabled === undefined ? before.enabled : (patch.enabled ?? true);
+  const checked: UrlCheck =
+    patch.url === undefined ? { ok: true, url: before.url } : checkUrl(patch.url, egress);
   const after: EditableEndpoint = {
-    url: patch.url === undefined ? before.url : checkedUrl(patch.url, egress),
+    url: checked.ok ? checked.url : before.url,
     description: patch.description === undefined ? before.description : (patch.description ?? ''),
     config: patchConfig(before.config, patch),
     metadata: patch.metadata === undefined ? before.metadata : mergeObjects(before.metadata, patch.metadata),
@@ -87,25 +108,42 @@ export function applyPatch(
     disabled_reason: enabled ? null : (before.disabled_reason ?? 'manual'),
     paused: patch.paused === undefined ? before.paused : (patch.paused ?? false),
   };
-  const errors = [
+  const errors: SettingError[] = [
+    ...urlErrors('url', checked),
     ...checkConfig(after.config),
     ...checkHeaderNames(patch.headers ?? {}),
     ...checkDurations(patch),
     ...checkCredentials(after.config, patch, egress, clock.now()),
-    ...checkCombination(after.url, after.config),
+    ...checkCombination(checked.ok ? checked.url : null, after.config),
     ...checkSizes(after),
   ];
-  if (errors.length > 0) throw invalidFields(errors);
+  if (errors.length > 0) throw problemOf(errors);
   return after;
 }
 
+/**
+ * Returns what is wrong with settings, without those of a stored endpoint. For requests that fail for other reasons, so that
+ * one answer names all errors: `given` has only fields of the right type.
+ */
+export function findSettingErrors(given: Readonly<Record<string, unknown>>): FieldError[] {
+  const patch = given as EndpointPatch;
+  // `[redacted]` stands for a stored value, which is unknown here.
+  const headers = Object.entries(patch.headers ?? {}).filter(([, value]) => value !== REDACTED);
+  const config = patchConfig({}, { ...patch, headers: Object.fromEntries(headers) });
+  return [
+    ...checkConfig(config),
+    ...checkHeaderNames(patch.headers ?? {}),
+    ...checkDurations(patch),
+    ...(config.auth === undefined ? [] : findAuthFieldErrors(config.auth, false)),
+    ...checkSizes({ metadata: mergeObjects({}, patch.metadata ?? {}), config }),
+  ];
+}
+
 /** Returns the normalized URL. Throws `url_invalid` or `url_forbidden`. */
-export function checkedUrl(url: string, egress: EgressPolicy): string {
+export function normalizeUrl(url: string, egress: EgressPolicy): string {
   const checked = checkUrl(url, egress);
   if (checked.ok) return checked.url;
-  throw new Problem(checked.code, `url: ${checked.message}`, {
-    errors: [{ path: 'url', message: checked.message }],
-  });
+  throw problemOf(urlErrors('url', checked));
 }
 
 function patchConfig(before: EndpointConfig, patch: EndpointPatch): EndpointConfig {
@@ -129,11 +167,17 @@ function patchConfig(before: EndpointConfig, patch: EndpointPatch): EndpointConf
 function patchHeaders(config: EndpointConfig, patch: Record<string, string | null> | null): void {
   const sealed = patch === null ? {} : { ...config.sealed_headers };
   const headers = patch === null ? {} : { ...config.headers };
+  const sealedNames = namesByLowerCase(sealed);
+  const headerNames = namesByLowerCase(headers);
   for (const [name, value] of Object.entries(patch ?? {})) {
-    if (value === REDACTED && namesLike(sealed, name).length > 0) continue;
-    for (const stored of namesLike(sealed, name)) delete sealed[stored];
-    for (const stored of namesLike(headers, name))
-      if (stored !== name || value === null) delete headers[stored];
+    const lower = name.toLowerCase();
+    const stored = sealedNames.get(lower) ?? [];
+    if (value === REDACTED && stored.length > 0) continue;
+    for (const other of stored) delete sealed[other];
+    sealedNames.delete(lower);
+    for (const other of headerNames.get(lower) ?? [])
+      if (other !== name || value === null) delete headers[other];
+    headerNames.set(lower, value === null ? [] : [name]);
     if (value !== null) headers[name] = value;
   }
   delete config.headers;
@@ -142,8 +186,9 @@ function patchHeaders(config: EndpointConfig, patch: Record<string, string | nul
   if (Object.keys(sealed).length > 0) config.sealed_headers = sealed;
 }
 
-const namesLike = (headers: object, name: string): string[] =>
-  Object.keys(headers).filter((other) => other.toLowerCase() === name.toLowerCase());
+/** Several stored names may differ only in case. */
+const namesByLowerCase = (headers: object): Map<string, string[]> =>
+  Map.groupBy(Object.keys(headers), (name) => name.toLowerCase());
 
 /** A JSON merge patch of one level: a null entry removes that entry, a null patch removes all. */
 function mergeObjects<T>(
@@ -176,11 +221,15 @@ function checkBatch({ batch, api_version }: EndpointConfig): FieldError[] {
   return [{ path: 'batch', message: 'cannot be combined with api_version: send api_version: null' }];
 }
 
-function checkDebounce({ debounce, batch, ordering }: EndpointConfig): FieldError[] {
+/** Returns what is wrong with `debounce`, alone and together with the other settings. */
+export function checkDebounce({
+  debounce,
+  batch,
+  ordering,
+}: Pick<EndpointConfig, 'debounce' | 'batch' | 'ordering'>): FieldError[] {
   if (debounce === undefined) return [];
   const errors: FieldError[] = [];
-  if (!DEBOUNCE_KEY.test(debounce.key))
-    errors.push({ path: 'debounce.key', message: 'must be a path below "data", such as "data.order_id"' });
+  if (!DEBOUNCE_KEY.test(debounce.key)) errors.push({ path: 'debounce.key', message: DEBOUNCE_KEY_RULE });
   if (batch !== undefined) errors.push({ path: 'debounce', message: 'cannot be combined with batch' });
   if (ordering === 'fifo')
     errors.push({ path: 'debounce', message: 'cannot be combined with ordering "fifo"' });
@@ -191,9 +240,7 @@ function checkDebounce({ debounce, batch, ordering }: EndpointConfig): FieldErro
 
 function checkEvents(events: readonly string[]): FieldError[] {
   return events.flatMap((pattern, index) =>
-    isEventPattern(pattern)
-      ? []
-      : [{ path: `events[${index}]`, message: 'must be "*", an event type, or a prefix such as "order.*"' }],
+    isEventPattern(pattern) ? [] : [{ path: `events[${index}]`, message: EVENT_PATTERN_RULE }],
   );
 }
 
@@ -231,7 +278,7 @@ function checkHeaderNames(given: Record<string, unknown>): FieldError[] {
         message: `must have a name of at most ${MAX_HEADER_NAME} characters`,
       },
     ];
-  const repeated = repeatedHeader(Object.keys(given));
+  const repeated = findRepeatedHeader(Object.keys(given));
   return repeated === null ? [] : [repeated];
 }
 
@@ -247,7 +294,10 @@ function checkSignature(signature: EndpointConfig['signature']): FieldError[] {
   if (signature === undefined || typeof signature === 'string') return [];
   const { header, prefix } = signature;
   const errors: FieldError[] = [];
-  if (header != null && !SIGNATURE_HEADERS.includes(header.toLowerCase()) && !isSendableHeader(header, ''))
+  // During a change of secrets or keys, further signatures are sent under names with these endings.
+  const names = SIGNATURE_SUFFIXES.map((suffix) => `${header}${suffix}`);
+  const isKnown = SIGNATURE_HEADERS.includes(header?.toLowerCase() ?? '');
+  if (header != null && !isKnown && !names.every((name) => isSendableHeader(name, '')))
     errors.push({ path: 'signature.header', message: 'is reserved, or is not a valid header name' });
   if (prefix != null && !isSendableHeader('x', prefix))
     errors.push({ path: 'signature.prefix', message: 'must consist of characters that a header can carry' });
@@ -255,8 +305,17 @@ function checkSignature(signature: EndpointConfig['signature']): FieldError[] {
 }
 
 const MAX_HEADERS = 50;
+/** A patch may remove all stored headers and add as many others. */
+export const MAX_PATCHED_HEADERS = 2 * MAX_HEADERS;
 
-function checkSizes({ metadata, config }: EditableEndpoint): FieldError[] {
+/** Throws before the names are merged and checked one by one. */
+function refuseManyHeaders(headers: EndpointPatch['headers']): void {
+  const count = Object.keys(headers ?? {}).length;
+  if (count > MAX_PATCHED_HEADERS)
+    throw invalidField('headers', `must have at most ${MAX_PATCHED_HEADERS} entries, has ${count}`);
+}
+
+function checkSizes({ metadata, config }: Pick<EditableEndpoint, 'metadata' | 'config'>): FieldError[] {
   const errors: FieldError[] = [];
   const tooLarge = checkMetadataSize(metadata);
   if (tooLarge !== null) errors.push(tooLarge);

@@ -5,7 +5,7 @@ import { invalidField, Problem } from '../domain/problem.ts';
 import { parseTime, TIME_RULE } from '../domain/time.ts';
 import { inTransaction, type Pool } from '../postgres/database.ts';
 import type { EndpointCache } from '../postgres/endpoint-cache.ts';
-import { findEndpoint } from '../postgres/queries/endpoints.ts';
+import { announceChanges, findEndpoint } from '../postgres/queries/endpoints.ts';
 import {
   loadSecrets,
   MAX_LIVE_SECRETS,
@@ -97,6 +97,7 @@ export class EndpointSecrets {
         objectId: publicId(idPrefixes.endpoint, id),
         changes: [{ field: 'secret' }],
       });
+      await announceChanges(client, [id]);
       return { secret, previousExpiresAt, primary, switchAt };
     });
     await endpoints.refresh();
@@ -108,12 +109,13 @@ export class EndpointSecrets {
     const { pool, endpoints } = this.#dependencies;
     await inTransaction(pool, async (client) => {
       const { tenant } = await lockOrThrow(client, id, caller);
-      await revokePreviousSecrets(client, id);
+      const isChanged = await revokePreviousSecrets(client, id);
       await audit.record(client, {
         action: 'endpoint.revoke_previous_secrets',
         tenant,
         objectId: publicId(idPrefixes.endpoint, id),
       });
+      if (isChanged) await announceChanges(client, [id]);
     });
     await endpoints.refresh();
   }

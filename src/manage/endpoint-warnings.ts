@@ -1,12 +1,18 @@
 /** Warnings about settings that are valid and probably a mistake. They are in the answers to POST and PATCH. */
 import type { EndpointConfig } from '../domain/endpoint-config.ts';
-import { matchesType, patternsOverlap, RESERVED_TYPE_PREFIX } from '../domain/event.ts';
+import { matchesType, RESERVED_TYPE_PREFIX } from '../domain/event.ts';
 import { isOperatorName } from '../domain/filter-syntax.ts';
 import { idPrefixes, publicId, type Uuid } from '../domain/ids.ts';
 import { operationalTypes } from '../domain/operational.ts';
+import { PatternSet } from '../domain/pattern-set.ts';
 import { type FieldError, Problem } from '../domain/problem.ts';
 import type { Queryable } from '../postgres/database.ts';
-import { endpointsWithUrl, patternsWithoutType } from '../postgres/queries/endpoint-limits.ts';
+import {
+  findEndpointsWithUrl,
+  findPatternsWithoutType,
+  type SameUrlEndpoint,
+} from '../postgres/queries/endpoint-limits.ts';
+import { COMPARED_EVENTS, findUnpublishedPatterns } from '../postgres/queries/published-types.ts';
 
 interface WarnedEndpoint {
   readonly id: Uuid;
@@ -16,15 +22,17 @@ interface WarnedEndpoint {
 }
 
 /** A warning needs one example; a tenant may have thousands of endpoints with one URL. */
-const NEIGHBOURS_COMPARED = 100;
+const MAX_COMPARED = 100;
+/** Endpoints per query. With the longest lists of events, about 50 ms pass until other requests get their turn. */
+const COMPARED_AT_ONCE = 50;
 const MAX_WARNINGS = 20;
 
 /** What is suspicious about an endpoint, as it is stored. */
-export async function warningsAbout(client: Queryable, endpoint: WarnedEndpoint): Promise<FieldError[]> {
-  const other = await findOverlapping(client, endpoint, NEIGHBOURS_COMPARED);
+export async function findWarnings(client: Queryable, endpoint: WarnedEndpoint): Promise<FieldError[]> {
+  const other = await findOverlapping(client, endpoint, MAX_COMPARED);
   const warnings = [
-    ...(await unknownTypes(client, endpoint.config.events ?? [])),
-    ...suspectOperators(endpoint.config.filter ?? null, 'filter', false),
+    ...(await findUnknownTypes(client, endpoint.tenant, endpoint.config.events ?? [])),
+    ...findSuspectOperators(endpoint.config.filter ?? null, 'filter', false),
     ...(other === null
       ? []
       : [{ path: 'url', message: `${sameUrl(other)}: its receiver gets events twice` }]),
@@ -32,9 +40,12 @@ export async function warningsAbout(client: Queryable, endpoint: WarnedEndpoint)
   return warnings.slice(0, MAX_WARNINGS);
 }
 
-/** Throws `endpoint_exists` if another endpoint of the tenant has the same URL and gets some of the same events. */
+/**
+ * Throws `endpoint_exists` if another endpoint of the tenant has the same URL and gets some of the same events. Call it
+ * with the tenant locked by `lockSubscriptions`. Filters are not compared.
+ */
 export async function refuseOverlapping(client: Queryable, endpoint: WarnedEndpoint): Promise<void> {
-  const other = await findOverlapping(client, endpoint, null);
+  const other = await findOverlapping(client, endpoint, Number.POSITIVE_INFINITY);
   if (other === null) return;
   const message = sameUrl(other);
   throw new Problem('endpoint_exists', `url: ${message}. Change that endpoint, or delete it first.`, {
@@ -45,39 +56,61 @@ export async function refuseOverlapping(client: Queryable, endpoint: WarnedEndpo
 const sameUrl = (id: Uuid): string =>
   `is also the URL of ${publicId(idPrefixes.endpoint, id)}, which gets some of the same events`;
 
+/** Returns the oldest of up to `maxCompared` endpoints with the same URL that gets some of the same events. */
 async function findOverlapping(
   client: Queryable,
   endpoint: WarnedEndpoint,
-  limit: number | null,
+  maxCompared: number,
 ): Promise<Uuid | null> {
-  const others = await endpointsWithUrl(client, endpoint, limit);
-  return others.find(({ config }) => overlap(config, endpoint.config))?.id ?? null;
+  const events = new PatternSet(endpoint.config.events ?? EVERY_TYPE);
+  const channels = new Set(endpoint.config.channels ?? []);
+  let after: Uuid | null = null;
+  for (let compared = 0; compared < maxCompared; compared += COMPARED_AT_ONCE) {
+    const others: SameUrlEndpoint[] = await findEndpointsWithUrl(client, endpoint, {
+      after,
+      limit: COMPARED_AT_ONCE,
+    });
+    const found = others.find(
+      ({ config }) =>
+        shareChannel(channels, config.channels ?? []) &&
+        (config.events ?? EVERY_TYPE).some((pattern) => events.overlaps(pattern)),
+    );
+    if (found !== undefined) return found.id;
+    if (others.length < COMPARED_AT_ONCE) return null;
+    after = others.at(-1)!.id;
+  }
+  return null;
 }
 
-type Subscription = Pick<EndpointConfig, 'events' | 'channels'>;
+const EVERY_TYPE = ['*'];
 
-/** Whether one event could reach both. Filters are not compared. */
-function overlap(one: Subscription, other: Subscription): boolean {
-  const channels = new Set(one.channels ?? []);
-  const isSeparate =
-    channels.size > 0 &&
-    (other.channels ?? []).length > 0 &&
-    !other.channels!.some((name) => channels.has(name));
-  if (isSeparate) return false;
-  const patterns = other.events ?? ['*'];
-  return (one.events ?? ['*']).some((a) => patterns.some((b) => patternsOverlap(a, b)));
-}
+/** Whether one event could reach both. Without channels, an endpoint gets the events of all channels. */
+const shareChannel = (one: ReadonlySet<string>, other: readonly string[]): boolean =>
+  one.size === 0 || other.length === 0 || other.some((name) => one.has(name));
 
-async function unknownTypes(client: Queryable, patterns: readonly string[]): Promise<FieldError[]> {
-  const unknown = await patternsWithoutType(
-    client,
-    patterns.filter((pattern) => pattern !== '*' && !isOperationalPattern(pattern)),
-  );
-  return patterns.flatMap((pattern, index) =>
-    unknown.has(pattern)
-      ? [{ path: `events[${index}]`, message: `"${pattern}" matches no event type in the catalogue` }]
-      : [],
-  );
+/** Compares with the catalogue, or if it is empty with what the tenant publishes. */
+async function findUnknownTypes(
+  client: Queryable,
+  tenant: string,
+  patterns: readonly string[],
+): Promise<FieldError[]> {
+  const named = patterns.filter((pattern) => pattern !== '*' && !isOperationalPattern(pattern));
+  if (named.length === 0) return [];
+  const unknown = await findPatternsWithoutType(client, named);
+  const unpublished = await findUnpublishedPatterns(client, tenant, named);
+  return patterns.flatMap((pattern, index) => {
+    const path = `events[${index}]`;
+    if (unknown.has(pattern))
+      return [{ path, message: `"${pattern}" matches no event type in the catalogue` }];
+    if (unpublished.has(pattern))
+      return [
+        {
+          path,
+          message: `"${pattern}" matches none of the tenant's newest ${COMPARED_EVENTS.toLocaleString('en')} events`,
+        },
+      ];
+    return [];
+  });
 }
 
 /** The catalogue has none of Posthorn's own events. A misspelled one is reported like any other type. */
@@ -86,14 +119,14 @@ const isOperationalPattern = (pattern: string): boolean =>
   Object.values(operationalTypes).some((type) => matchesType(pattern, type));
 
 /** Fields of a filter that are named like an operator: `{"data.amount": {"gte": 100}}` looks for `data.amount.gte`. */
-function suspectOperators(filter: unknown, at: string, isBelowPath: boolean): FieldError[] {
+function findSuspectOperators(filter: unknown, at: string, isBelowPath: boolean): FieldError[] {
   if (Array.isArray(filter))
-    return filter.flatMap((part, index) => suspectOperators(part, `${at}[${index}]`, isBelowPath));
+    return filter.flatMap((part, index) => findSuspectOperators(part, `${at}[${index}]`, isBelowPath));
   if (typeof filter !== 'object' || filter === null) return [];
   return Object.entries(filter).flatMap(([key, value]) => {
     const path = `${at}.${key}`;
     if (isBelowPath && isOperatorName(`$${key}`))
       return [{ path, message: `is a field named "${key}"; the operator is "$${key}"` }];
-    return suspectOperators(value, path, isBelowPath || !key.startsWith('$'));
+    return findSuspectOperators(value, path, isBelowPath || !key.startsWith('$'));
   });
 }

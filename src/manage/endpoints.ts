@@ -7,9 +7,10 @@ import { type FieldError, invalidField } from '../domain/problem.ts';
 import { readTenant } from '../ingest/index.ts';
 import { type Client, inTransaction, type Pool } from '../postgres/database.ts';
 import type { EndpointCache } from '../postgres/endpoint-cache.ts';
-import { exceedsEndpointLimit } from '../postgres/queries/endpoint-limits.ts';
+import { lockSubscriptionsOf } from '../postgres/queries/endpoint-limits.ts';
 import {
   addSecret,
+  announceChanges,
   createEndpoint,
   deleteEndpoint,
   type EndpointView,
@@ -17,6 +18,7 @@ import {
   lockEndpoint,
   updateEndpoint,
 } from '../postgres/queries/endpoints.ts';
+import { listRegionNames } from '../postgres/queries/regions.ts';
 import { MAX_LIVE_SECRETS, rotateSecret } from '../postgres/queries/rotate-secret.ts';
 import { findTenantPin } from '../postgres/queries/tenants.ts';
 import { sealConfig } from '../postgres/sealed-config.ts';
@@ -25,13 +27,14 @@ import type { AuditAction } from './audit-actions.ts';
 import type { Actor, Caller } from './caller.ts';
 import { endpointChanges } from './endpoint-audit.ts';
 import type { EndpointChallenges } from './endpoint-challenges.ts';
+import { type EndpointLimits, refuseManyPatterns, reserveEndpoint } from './endpoint-limits.ts';
 import { applyPatch, type EditableEndpoint, type EndpointPatch } from './endpoint-patch.ts';
-import { refuseOverlapping, warningsAbout } from './endpoint-warnings.ts';
+import { findWarnings, refuseOverlapping } from './endpoint-warnings.ts';
 import { notFound } from './object-ids.ts';
 import { checkOperatorChange } from './operator-access.ts';
 import { type SentBack, type ShowEndpoint, withoutUnchanged } from './read-back.ts';
 import { type Consent, ReceiverConsent } from './receiver-consent.ts';
-import { refuseToReveal, refuseToTakeAlong, showHeaders, withoutKnownHeaders } from './shown-headers.ts';
+import { refuseToMoveSecrets, refuseToReveal, showHeaders, withoutKnownHeaders } from './shown-headers.ts';
 import {
   checkSecret,
   generateSecret,
@@ -52,13 +55,6 @@ export interface EndpointDependencies {
   readonly endpointLimits: EndpointLimits;
   /** The tenant whose endpoints may get the operational events of all tenants. */
   readonly operatorTenant: string;
-}
-
-export interface EndpointLimits {
-  /** How many endpoints a tenant may have, unless it has a limit of its own. */
-  readonly perTenant: number;
-  /** Whether a tenant may not have two endpoints with the same URL that get some of the same events. */
-  readonly unique: boolean;
 }
 
 /** An endpoint after a change, with warnings about what is valid and probably a mistake. */
@@ -97,8 +93,8 @@ export class Endpoints {
   async create(actor: Actor, input: NewEndpoint): Promise<ChangedEndpoint & { secret: string }> {
     const { pool, clock, endpoints, secretBox, endpointLimits, operatorTenant } = this.#dependencies;
     const { tenant: requestedTenant, secret: givenSecret, ...settings } = input;
-    const isOperators = settings.operator === true && actor.caller.tenant === null;
-    const defaultTenant = isOperators ? operatorTenant : undefined;
+    const isForOperator = settings.operator === true && actor.caller.tenant === null;
+    const defaultTenant = isForOperator ? operatorTenant : undefined;
     const tenant = readTenant(requestedTenant ?? defaultTenant, actor.caller.tenant);
     const id = newId(clock.now());
     const api_version =
@@ -111,9 +107,11 @@ export class Endpoints {
     const secret = givenSecret ?? generateSecret(profile);
     await this.#consent.askForNew(actor.caller, { id, tenant }, plain, secret);
     await inTransaction(pool, async (client) => {
-      await createEndpoint(client, { id, tenant, ...sealed });
-      await refuseTooMany(client, tenant, endpointLimits.perTenant);
+      await checkRegion(client, BLANK, sealed);
+      await reserveEndpoint(client, tenant, endpointLimits.perTenant);
+      await this.#refuseManyPatterns(tenant, null, sealed);
       if (endpointLimits.unique) await refuseOverlapping(client, { id, tenant, ...sealed });
+      await createEndpoint(client, { id, tenant, ...sealed });
       await actor.audit.record(client, {
         action: 'endpoint.create',
         tenant,
@@ -125,17 +123,18 @@ export class Endpoints {
         endpointId: id,
         sealed: secretBox.seal(secret, id),
       });
+      await announceChanges(client, [id]);
     });
     await endpoints.refresh();
     const endpoint = (await findEndpoint(pool, id, null))!;
-    return { endpoint, secret, warnings: await warningsAbout(pool, endpoint) };
+    return { endpoint, secret, warnings: await findWarnings(pool, endpoint) };
   }
 
   /** Challenges the receiver if needed, then changes the endpoint. */
   async update(actor: Actor, id: Uuid, patch: SentBack, show: ShowEndpoint): Promise<ChangedEndpoint> {
     const showToCaller: ShowEndpoint = (view) => show(this.visibleTo(actor.caller, view));
     const endpoint = await this.#change(actor, id, patch, 'endpoint.update', showToCaller);
-    return { endpoint, warnings: await warningsAbout(this.#dependencies.pool, endpoint) };
+    return { endpoint, warnings: await findWarnings(this.#dependencies.pool, endpoint) };
   }
 
   /** Returns the endpoint with the header values that the caller may see, and `[redacted]` for the others. */
@@ -164,6 +163,7 @@ export class Endpoints {
         tenant,
         objectId: publicId(idPrefixes.endpoint, id),
       });
+      await announceChanges(client, [id]);
     });
     await endpoints.refresh();
   }
@@ -178,19 +178,22 @@ export class Endpoints {
     const { pool, endpoints, endpointLimits } = this.#dependencies;
     const consent = await this.#askReceiver(caller, id, patch, show);
     await inTransaction(pool, async (client) => {
+      if (mayChangeSubscription(patch)) await lockSubscriptionsOf(client, id);
       const locked = await lockOrThrow(client, id, caller);
       // Headers of a row that an earlier version wrote are not sealed yet.
       const before = { ...locked, ...this.#seal(id, editablePart(locked)) };
       const patched = applyPatch(before, this.#changedPart(caller, before, patch, show), this.#dependencies);
       this.#consent.check(consent, caller, before, patched);
       this.#checkOperator(caller, before.tenant, before, patched);
-      if (isDeepStrictEqual(editablePart(before), patched)) return audit.nothingChanged();
+      if (isDeepStrictEqual(editablePart(before), patched)) return audit.markUnchanged();
       const after = this.#seal(id, patched);
+      await checkRegion(client, before, after);
       const switched = before.enabled === after.enabled ? null : after.enabled ? 'on' : 'off';
-      await updateEndpoint(client, { id, ...after }, switched);
+      await this.#refuseManyPatterns(before.tenant, before, after);
       // Two endpoints that already overlap can still change their other settings.
       if (endpointLimits.unique && isSubscribedAnew(before, after))
         await refuseOverlapping(client, { id, tenant: before.tenant, ...after });
+      await updateEndpoint(client, { id, ...after }, switched);
       const profile = signatureProfileOf(after.config.signature);
       const needsNewSecret = !shareSecrets(signatureProfileOf(before.config.signature), profile);
       const changes = endpointChanges(before, after);
@@ -203,6 +206,7 @@ export class Endpoints {
       });
       // The new profile cannot sign with the old secrets. They keep signing under the old one until the overlap ends.
       if (needsNewSecret) await this.#addSecretOf(client, id, profile, before.config.signature ?? 'standard');
+      if (!isDeepStrictEqual(cachedPart(before), cachedPart(after))) await announceChanges(client, [id]);
     });
     await endpoints.refresh();
     return (await findEndpoint(pool, id, caller.tenant))!;
@@ -221,7 +225,7 @@ export class Endpoints {
   #changedPart(caller: Caller, before: EndpointView, patch: SentBack, show: ShowEndpoint): EndpointPatch {
     const changed = withoutUnchanged(before, patch, show);
     refuseToReveal(before, changed, caller);
-    refuseToTakeAlong(before, changed, caller);
+    refuseToMoveSecrets(before, changed, caller);
     if (changed.headers === undefined) return changed;
     const headers = withoutKnownHeaders(before, changed.headers, this.#dependencies.secretBox, caller);
     return { ...changed, headers: headers! };
@@ -241,6 +245,16 @@ export class Endpoints {
     if (liveSecrets > MAX_LIVE_SECRETS) throw tooManySecrets('signature');
   }
 
+  #refuseManyPatterns(
+    tenant: string,
+    before: EditableEndpoint | null,
+    after: EditableEndpoint,
+  ): Promise<void> {
+    const { endpoints, endpointLimits } = this.#dependencies;
+    const change = { before: before?.config ?? null, after: after.config };
+    return refuseManyPatterns(endpoints, tenant, change, endpointLimits.patternsPerTenant);
+  }
+
   #checkOperator(caller: Caller, tenant: string, before: EditableEndpoint, after: EditableEndpoint): void {
     const change = {
       tenant,
@@ -255,12 +269,18 @@ export class Endpoints {
   }
 }
 
-/** Called after the endpoint was created. Endpoints beyond the limit that exist already stay. */
-export async function refuseTooMany(client: Client, tenant: string, defaultMax: number): Promise<void> {
-  const { max, exceeded } = await exceedsEndpointLimit(client, tenant, defaultMax);
-  if (!exceeded) return;
-  const rule = `may have at most ${max} endpoints: delete some, or raise "max_endpoints" of the tenant`;
-  throw invalidField('tenant', rule);
+/** Whether the patch may change the URL or the events that the endpoint gets. */
+const mayChangeSubscription = ({ url, events, channels }: SentBack): boolean =>
+  url !== undefined || events !== undefined || channels !== undefined;
+
+/** A region without a worker is allowed, but not one that never had any: it is a typing error, and nobody would send. */
+async function checkRegion(client: Client, before: EditableEndpoint, after: EditableEndpoint): Promise<void> {
+  const { region } = after.config;
+  if (region === undefined || region === before.config.region) return;
+  const known = await listRegionNames(client);
+  if (known.includes(region)) return;
+  const list = known.length === 0 ? 'none yet' : known.join(', ');
+  throw invalidField('region', `must be a region that a worker was started with: ${list}`);
 }
 
 /** Whether the URL or the events that it gets have changed. */
@@ -279,4 +299,10 @@ export async function lockOrThrow(client: Client, id: Uuid, { tenant }: Caller):
 const editablePart = (endpoint: EndpointView): EditableEndpoint => {
   const { url, description, config, metadata, enabled, disabled_reason, paused } = endpoint;
   return { url, description, config, metadata, enabled, disabled_reason, paused };
+};
+
+/** What processes cache of an endpoint. A change of the rest need not be announced. */
+const cachedPart = (endpoint: EditableEndpoint): Partial<EditableEndpoint> => {
+  const { url, config, enabled, disabled_reason, paused } = endpoint;
+  return { url, config, enabled, disabled_reason, paused };
 };

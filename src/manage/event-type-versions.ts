@@ -8,8 +8,7 @@ import {
   type VersionStatus,
 } from '../domain/event-type-version.ts';
 import { invalidField, Problem } from '../domain/problem.ts';
-import { parseTime, TIME_RULE } from '../domain/time.ts';
-import { type Client, inTransaction, type Pool, type Queryable } from '../postgres/database.ts';
+import type { Client, Queryable } from '../postgres/database.ts';
 import {
   type EventTypeVersionRecord,
   type EventTypeVersionSettings,
@@ -17,9 +16,9 @@ import {
   putEventTypeVersion,
 } from '../postgres/queries/event-type-versions.ts';
 import { findEventType, lockEventType, putEventType } from '../postgres/queries/event-types.ts';
-import { fieldChanges } from './audit-trail.ts';
 import type { Actor } from './caller.ts';
-import { eventTypeNotFound, newEventType } from './event-types.ts';
+import { type CatalogueOptions, changeCatalogue, recordReplacement } from './catalogue-changes.ts';
+import { eventTypeNotFound, newEventType, readSunset } from './event-types.ts';
 import { dropReadOnly, type ReadOnlyFields } from './sent-back.ts';
 
 export interface EventTypeVersionInput {
@@ -57,18 +56,10 @@ const READ_ONLY: ReadOnlyFields = {
 };
 
 export class EventTypeVersions {
-  readonly #pool: Pool;
-  readonly #onChanged: () => Promise<void>;
+  readonly #options: CatalogueOptions;
 
-  constructor({
-    pool,
-    onCatalogueChanged,
-  }: {
-    readonly pool: Pool;
-    readonly onCatalogueChanged: () => Promise<void>;
-  }) {
-    this.#pool = pool;
-    this.#onChanged = onCatalogueChanged;
+  constructor(options: CatalogueOptions) {
+    this.#options = options;
   }
 
   /** Creates the version, or replaces all of its settings. Creates the event type if the catalogue does not have it. */
@@ -79,42 +70,33 @@ export class EventTypeVersions {
     input: EventTypeVersionInput,
   ): Promise<StoredVersion> {
     const after = toSettings(name, version, input);
-    const answer = await inTransaction(this.#pool, async (client) => {
+    return changeCatalogue(this.#options, async (client) => {
       await ensureEventType(client, actor, name);
       const versions = await listEventTypeVersions(client, name);
       const before = versions.find((each) => each.version === version) ?? null;
       dropReadOnly(input, before ?? { event_type: name, version }, READ_ONLY);
-      if (before !== null) refuseBreaking(before, after);
+      const refusal = findRefusal(versions, before, after);
+      if (refusal !== null) throw refusal;
       const compatibility = compareWithPrevious(versions, after);
-      if (before === null && versions.length >= MAX_VERSIONS)
-        throw new Problem('conflict', `${name} has ${MAX_VERSIONS} versions already, which is the most.`);
-      const changes = fieldChanges(
-        before === null ? {} : versionFields(before),
-        versionFields(after),
-        (field) => field !== 'example',
-      );
-      if (before !== null && changes.length === 0) {
-        actor.audit.nothingChanged();
+      const isChanged = await recordReplacement(client, actor, {
+        before: before && versionFields(before),
+        after: versionFields(after),
+        objectId: `${name}@${version}`,
+        create: 'event_type.create_version',
+        update: 'event_type.update_version',
+      });
+      if (before !== null && !isChanged)
         return {
           created: false,
           version: before,
           isLatest: latestVersion(versions) === before,
           compatibility,
         };
-      }
-      await actor.audit.record(client, {
-        action: before === null ? 'event_type.create_version' : 'event_type.update_version',
-        tenant: null,
-        objectId: `${name}@${version}`,
-        changes,
-      });
       const stored = await putEventTypeVersion(client, after);
       const all = versions.filter((each) => each !== before).concat(stored);
       const latest = latestVersion(all.toSorted((one, other) => one.ordinal - other.ordinal));
       return { created: before === null, version: stored, isLatest: latest === stored, compatibility };
     });
-    await this.#onChanged();
-    return answer;
   }
 }
 
@@ -148,6 +130,29 @@ export async function diffVersions(
   return compare(before.version, after.version);
 }
 
+/** What `put` would do, without doing it. */
+export interface CheckedVersion {
+  /** Why the change would be refused. Null: it would be stored. */
+  readonly refusal: string | null;
+  readonly compatibility: Compatibility | null;
+}
+
+/** Checks a version that is not stored. Throws `invalid` for a schema, an example or a name that is invalid. */
+export async function checkVersion(
+  queryable: Queryable,
+  name: string,
+  version: string,
+  input: EventTypeVersionInput,
+): Promise<CheckedVersion> {
+  const after = toSettings(name, version, input);
+  const versions = await listEventTypeVersions(queryable, name);
+  const before = versions.find((each) => each.version === version) ?? null;
+  return {
+    refusal: findRefusal(versions, before, after)?.message ?? null,
+    compatibility: compareWithPrevious(versions, after),
+  };
+}
+
 type WithSchema = Pick<EventTypeVersionSettings, 'schema'>;
 
 const compare = (before: WithSchema, after: WithSchema): SchemaDifference =>
@@ -165,16 +170,30 @@ function compareWithPrevious(
   return previous === undefined ? null : { against: previous.version, ...compare(previous, after) };
 }
 
+/** Returns why the change is refused, or null. */
+function findRefusal(
+  versions: readonly EventTypeVersionRecord[],
+  before: EventTypeVersionRecord | null,
+  after: EventTypeVersionSettings,
+): Problem | null {
+  if (before !== null) return findBreaking(before, after);
+  if (versions.length < MAX_VERSIONS) return null;
+  return new Problem(
+    'conflict',
+    `${after.event_type} has ${MAX_VERSIONS} versions already, which is the most.`,
+  );
+}
+
 /** A version that receivers may rely on must not change under them. A draft may. */
-function refuseBreaking(before: EventTypeVersionRecord, after: EventTypeVersionSettings): void {
-  if (before.status === 'draft') return;
+function findBreaking(before: EventTypeVersionRecord, after: EventTypeVersionSettings): Problem | null {
+  if (before.status === 'draft') return null;
   const { verdict, changes, advice } = compare(before, after);
-  if (verdict === 'additive') return;
+  if (verdict === 'additive') return null;
   const errors = changes
     .filter(({ breaking }) => breaking)
     .map(({ path, message }) => ({ path: path === '' ? 'schema' : path, message }));
   const list = errors.map(({ path, message }) => `${path} ${message}`).join('; ');
-  throw new Problem(
+  return new Problem(
     'conflict',
     `The new schema breaks receivers of ${before.event_type} ${before.version}: ${list}. Make a new version instead. ${advice.join(' ')}`,
     { errors },
@@ -202,13 +221,6 @@ function toSettings(name: string, version: string, input: EventTypeVersionInput)
     status,
     sunset_at: readSunset(input.sunset_at ?? null),
   };
-}
-
-function readSunset(text: string | null): Date | null {
-  if (text === null) return null;
-  const time = parseTime(text);
-  if (Number.isNaN(time)) throw invalidField('sunset_at', TIME_RULE);
-  return new Date(time);
 }
 
 /** The settings under the names of the API. */

@@ -3,7 +3,7 @@ import { checkSchema, checkSize } from '../catalogue/read-schema.ts';
 import { isEventType, RESERVED_TYPE_PREFIX } from '../domain/event.ts';
 import type { ValidationMode } from '../domain/event-type-version.ts';
 import { invalidField, Problem } from '../domain/problem.ts';
-import { inTransaction, type Pool } from '../postgres/database.ts';
+import { parseTime, TIME_RULE } from '../domain/time.ts';
 import {
   deleteEventType,
   type EventTypeRecord,
@@ -11,8 +11,8 @@ import {
   lockEventType,
   putEventType,
 } from '../postgres/queries/event-types.ts';
-import { fieldChanges } from './audit-trail.ts';
 import type { Actor } from './caller.ts';
+import { type CatalogueOptions, changeCatalogue, recordReplacement } from './catalogue-changes.ts';
 import { dropReadOnly, type ReadOnlyFields } from './sent-back.ts';
 
 export interface EventTypeInput {
@@ -20,26 +20,21 @@ export interface EventTypeInput {
   readonly schema?: Record<string, unknown> | boolean | null;
   readonly example?: unknown;
   readonly deprecated?: boolean;
+  readonly sunset_at?: string | null;
   readonly validation?: ValidationMode | null;
 }
 
 /** What a GET shows beside the settings may be sent back. */
-const READ_ONLY: ReadOnlyFields = { asShown: ['name', 'created_at'], ignored: ['updated_at'] };
+const READ_ONLY: ReadOnlyFields = {
+  asShown: ['name', 'created_at'],
+  ignored: ['latest_version', 'updated_at'],
+};
 
 export class EventTypes {
-  readonly #pool: Pool;
-  readonly #onChanged: () => Promise<void>;
+  readonly #options: CatalogueOptions;
 
-  /** `onCatalogueChanged`: makes this process read the catalogue again. Others are notified. */
-  constructor({
-    pool,
-    onCatalogueChanged,
-  }: {
-    readonly pool: Pool;
-    readonly onCatalogueChanged: () => Promise<void>;
-  }) {
-    this.#pool = pool;
-    this.#onChanged = onCatalogueChanged;
+  constructor(options: CatalogueOptions) {
+    this.#options = options;
   }
 
   /** Creates the event type, or replaces all of its settings. */
@@ -49,36 +44,26 @@ export class EventTypes {
     input: EventTypeInput,
   ): Promise<{ created: boolean; type: EventTypeRecord }> {
     const after = newEventType(name, input);
-    const answer = await inTransaction(this.#pool, async (client) => {
+    return changeCatalogue(this.#options, async (client) => {
       const before = await lockEventType(client, name);
       dropReadOnly(input, before ?? { name }, READ_ONLY);
-      const changes = fieldChanges(
-        before === null ? {} : eventTypeFields(before),
-        eventTypeFields(after),
-        (field) => field !== 'example',
-      );
-      if (before !== null && changes.length === 0) {
-        actor.audit.nothingChanged();
-        return { created: false, type: before };
-      }
-      await actor.audit.record(client, {
-        action: before === null ? 'event_type.create' : 'event_type.update',
-        tenant: null,
+      const isChanged = await recordReplacement(client, actor, {
+        before: before && eventTypeFields(before),
+        after: eventTypeFields(after),
         objectId: name,
-        changes,
+        create: 'event_type.create',
+        update: 'event_type.update',
       });
+      if (before !== null && !isChanged) return { created: false, type: before };
       return { created: before === null, type: await putEventType(client, after) };
     });
-    await this.#onChanged();
-    return answer;
   }
 
   async delete(actor: Actor, name: string): Promise<void> {
-    await inTransaction(this.#pool, async (client) => {
+    await changeCatalogue(this.#options, async (client) => {
       if (!(await deleteEventType(client, name))) throw eventTypeNotFound(name);
       await actor.audit.record(client, { action: 'event_type.delete', tenant: null, objectId: name });
     });
-    await this.#onChanged();
   }
 }
 
@@ -97,7 +82,16 @@ export function newEventType(name: string, input: EventTypeInput): EventTypeSett
   const { description = '', schema = null, example = null, deprecated = false, validation = null } = input;
   if (example !== null) checkSize(example, 'example');
   if (schema !== null) checkSchema(schema, example);
-  return { name, description, schema, example, deprecated, validation };
+  const sunset_at = readSunset(input.sunset_at ?? null);
+  return { name, description, schema, example, deprecated, sunset_at, validation };
+}
+
+/** Throws `invalid` if the text is not a time. */
+export function readSunset(text: string | null): Date | null {
+  if (text === null) return null;
+  const time = parseTime(text);
+  if (Number.isNaN(time)) throw invalidField('sunset_at', TIME_RULE);
+  return new Date(time);
 }
 
 export const eventTypeFields = ({
@@ -105,5 +99,6 @@ export const eventTypeFields = ({
   schema,
   example,
   deprecated,
+  sunset_at,
   validation,
-}: EventTypeSettings) => ({ description, schema, example, deprecated, validation });
+}: EventTypeSettings) => ({ description, schema, example, deprecated, sunset_at, validation });

@@ -1,15 +1,10 @@
 /** Deletes data on request, for privacy. What is expunged cannot be restored. */
 import type { Clock } from '../domain/clock.ts';
 import { idPrefixes, newId, publicId, type Uuid } from '../domain/ids.ts';
-import { invalidField, tenantIsExpunged } from '../domain/problem.ts';
+import { invalidField, tenantBeingDeleted } from '../domain/problem.ts';
 import { DAY_MS } from '../domain/retention.ts';
 import { type Client, inTransaction, type Pool } from '../postgres/database.ts';
-import {
-  findArchivedDay,
-  hasStaleParts,
-  insertTombstone,
-  isInStalePart,
-} from '../postgres/queries/archive.ts';
+import { findArchivedDay, hasStaleParts, isInStalePart } from '../postgres/queries/archive.ts';
 import { lockEvent } from '../postgres/queries/events.ts';
 import { expungePayload, waitForRestore } from '../postgres/queries/expunge-payload.ts';
 import {
@@ -20,8 +15,9 @@ import {
 } from '../postgres/queries/expunge-tenant.ts';
 import { createTask } from '../postgres/queries/tasks.ts';
 import { lockTenant } from '../postgres/queries/tenants.ts';
+import { insertTombstone } from '../postgres/queries/tombstones.ts';
 import { eventNotFound } from './archive.ts';
-import { type Actor, nameOfCaller } from './caller.ts';
+import { type Actor, recordedNameOf } from './caller.ts';
 import type { OrderResult } from './tasks.ts';
 import { tenantNotFound } from './tenants.ts';
 
@@ -30,11 +26,16 @@ export interface ExpungeDependencies {
   readonly clock: Clock;
   /** A delivery of this endpoint ended: wake the worker that owns it. */
   readonly wake: (endpointId: Uuid) => void;
+  /** How long Kafka may hold a record, in milliseconds. Null: Kafka is not configured. */
+  readonly readKafkaLifetime: (() => Promise<number>) | null;
+  readonly onKafkaProblem: (error: unknown) => void;
 }
 
 const MAX_COUNTED = 100_000;
-/** The archive is rewritten by its next run. If that fails, an operational event and an alert tell of it. */
+/** The archive is rewritten by its next run. If that fails, an operational event and an alert report it. */
 const REWRITE_WITHIN_MS = DAY_MS;
+/** The end of the year 9999: later times have no RFC 3339 form. */
+const MAX_TIME_MS = Date.UTC(10_000, 0) - 1;
 
 export interface Expunged {
   /** Until when the archive may contain it. Null: the archive does not contain it. */
@@ -56,7 +57,7 @@ export class Expunge {
       const event = await lockEvent(client, id, caller.tenant);
       if (event === null) return this.#archivedPayload(client, { caller, audit }, id);
       if (event.options?.expunged_at !== undefined) {
-        audit.nothingChanged();
+        audit.markUnchanged();
         return [];
       }
       await audit.record(client, {
@@ -64,7 +65,7 @@ export class Expunge {
         tenant: event.tenant,
         objectId: publicId(idPrefixes.event, id),
       });
-      return expungePayload(client, event, nameOfCaller(caller));
+      return expungePayload(client, event, recordedNameOf(caller));
     });
     for (const endpointId of endpointIds) wake(endpointId);
     return { archiveUntil: await this.#archiveUntil(id) };
@@ -89,6 +90,22 @@ export class Expunge {
     return (await hasStaleParts(pool)) ? clock.now() + REWRITE_WITHIN_MS : null;
   }
 
+  /**
+   * Until when the topics that Posthorn reads may hold records of a tenant, as an RFC 3339 time. `unlimited`: they keep records for
+   * ever. `unknown`: Kafka does not answer. Null: Kafka is not configured.
+   */
+  async kafkaUntil(): Promise<string | null> {
+    const { clock, readKafkaLifetime, onKafkaProblem } = this.#dependencies;
+    if (readKafkaLifetime === null) return null;
+    try {
+      const until = clock.now() + (await readKafkaLifetime());
+      return until <= MAX_TIME_MS ? new Date(until).toISOString() : 'unlimited';
+    } catch (error) {
+      onKafkaProblem(error);
+      return 'unknown';
+    }
+  }
+
   async #archiveUntil(id: Uuid): Promise<number | null> {
     const { pool, clock } = this.#dependencies;
     return (await isInStalePart(pool, id)) ? clock.now() + REWRITE_WITHIN_MS : null;
@@ -110,10 +127,11 @@ export class Expunge {
       if ((await lockTenant(client, id)) === null) throw tenantNotFound();
       const count = await countTenantEvents(client, id, MAX_COUNTED);
       if (dryRun) {
-        audit.nothingChanged();
+        audit.markUnchanged();
         return { counted: { count, more: count === MAX_COUNTED, left_out: 0 } };
       }
-      if (!(await closeTenant(client, id)) && (await hasOpenExpunge(client, id))) throw tenantIsExpunged(id);
+      if (!(await closeTenant(client, id)) && (await hasOpenExpunge(client, id)))
+        throw tenantBeingDeleted(id);
       // Without the tenant: the entries of the tenant are deleted, and this one stays.
       await audit.record(client, { action: 'tenant.expunge', tenant: null, objectId: id });
       const task = await createTask(client, {
@@ -123,7 +141,7 @@ export class Expunge {
         why: null,
         total: count,
         tenant: null,
-        created_by: nameOfCaller(caller),
+        created_by: recordedNameOf(caller),
       });
       return { task };
     });

@@ -99,7 +99,7 @@ export class Keys {
       const after = { ...before, description, ...this.#readRestrictions(before.scope, changed, before) };
       const changes = fieldChanges(changeable(before), changeable(after), () => true);
       if (changes.length === 0) {
-        actor.audit.nothingChanged();
+        actor.audit.markUnchanged();
         return before;
       }
       await actor.audit.record(client, { ...changeOf('key.update', before), changes });
@@ -126,7 +126,7 @@ export class Keys {
     { scopes, expires_at, allowed_ips }: Restrictions,
     before?: KeyRecord,
   ): Partial<Pick<KeyRecord, 'scopes' | 'expires_at' | 'allowed_ips'>> {
-    const errors: FieldError[] = [...beyondScope(scope, scopes ?? [])];
+    const errors: FieldError[] = [...findScopeErrors(scope, scopes ?? [])];
     const expiry = expires_at == null ? null : new Date(parseTime(expires_at));
     if (expiry !== null && Number.isNaN(expiry.getTime()))
       errors.push({ path: 'expires_at', message: TIME_RULE });
@@ -150,7 +150,7 @@ export class Keys {
   }
 }
 
-function beyondScope(scope: KeyScope, scopes: readonly AccessScope[]): FieldError[] {
+function findScopeErrors(scope: KeyScope, scopes: readonly AccessScope[]): FieldError[] {
   const allowed = scopesWithin[scope];
   return scopes.flatMap((each, index) =>
     allowed.includes(each)

@@ -3,7 +3,7 @@
  * routes of endpoints do not show, so that its messages are deliveries like all others (docs/adr/0019-notifiers.md).
  */
 import { randomUUID } from 'node:crypto';
-import { type EgressPolicy, maskedTarget } from '../deliver/index.ts';
+import { type EgressPolicy, maskTarget } from '../deliver/index.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { RetryConfig } from '../domain/endpoint-config.ts';
 import { matchesType } from '../domain/event.ts';
@@ -17,7 +17,12 @@ import type { EndpointCache } from '../postgres/endpoint-cache.ts';
 import { insertOwnAuditEntry } from '../postgres/queries/audit-log.ts';
 import { maySendConfirmation } from '../postgres/queries/confirmation-mails.ts';
 import type { DeliveryView } from '../postgres/queries/deliveries.ts';
-import { addSecret, createEndpoint, type EndpointView } from '../postgres/queries/endpoints.ts';
+import {
+  addSecret,
+  announceChanges,
+  createEndpoint,
+  type EndpointView,
+} from '../postgres/queries/endpoints.ts';
 import {
   confirmNotifier,
   countNotifiers,
@@ -33,8 +38,8 @@ import type { SecretBox } from '../postgres/secret-box.ts';
 import type { Actor, Caller } from './caller.ts';
 import { CONFIRMATION_LIMITS, type Confirmations, hashOf } from './confirmations.ts';
 import { isBelow } from './endpoint-challenges.ts';
-import { checkedUrl } from './endpoint-patch.ts';
-import { type EndpointLimits, refuseTooMany } from './endpoints.ts';
+import { type EndpointLimits, reserveEndpoint } from './endpoint-limits.ts';
+import { normalizeUrl } from './endpoint-patch.ts';
 import { notFound } from './object-ids.ts';
 import { checkOperatorChange } from './operator-access.ts';
 import { generateSecret } from './signing-secrets.ts';
@@ -74,9 +79,9 @@ const MAX_PER_TENANT = 20;
 const EVERY_EVENT = ['posthorn.*'];
 /** Seconds. Old notices are of little use: after four hours they are dead letters. */
 const RETRY: RetryConfig = { schedule: [0, 30, 300, 1800, 7200], max_age_seconds: 14_400 };
-/** Of e-mail: the mail server is shared by all. Replays count. */
+/** For e-mail, because all tenants share the mail server. Replays count too. */
 const MAIL_PACE = { max_in_flight: 1, rate_limit: { per_second: 1, burst: 5 } };
-/** In a minute. */
+/** Per minute. */
 const TEST_LIMITS = { perNotifier: 5, perTenant: 20 } as const;
 const TEST = { test: true } satisfies Partial<Digest>;
 
@@ -93,10 +98,10 @@ export class Notifiers {
   async create({ caller, audit }: Actor, input: NewNotifier): Promise<NotifierView> {
     const { pool, clock, endpoints, secretBox, operatorTenant, endpointLimits } = this.#dependencies;
     const operator = input.operator ?? false;
-    const isOperators = operator && caller.tenant === null;
-    const tenant = readTenant(input.tenant ?? (isOperators ? operatorTenant : undefined), caller.tenant);
+    const isForOperator = operator && caller.tenant === null;
+    const tenant = readTenant(input.tenant ?? (isForOperator ? operatorTenant : undefined), caller.tenant);
     checkOperatorChange(caller, { tenant, before: false, after: operator }, operatorTenant);
-    const url = this.#checkedTarget(caller, input);
+    const url = this.#readTarget(caller, input);
     if (await hasEarlierWorkers(pool))
       throw new Problem(
         'conflict',
@@ -104,7 +109,7 @@ export class Notifiers {
       );
     const notifier = this.#configOf(input, operator);
     const id = newId(clock.now());
-    const shownUrl = maskedTarget(url);
+    const shownUrl = maskTarget(url);
     const endpoint = { id, tenant, url: shownUrl, description: input.description ?? '', metadata: {} };
     const config = {
       events: [noticeTypes.digest],
@@ -114,15 +119,15 @@ export class Notifiers {
       ...(operator && { operator }),
     };
     await inTransaction(pool, async (client) => {
+      await reserveEndpoint(client, tenant, endpointLimits.perTenant);
+      if ((await countNotifiers(client, tenant)) >= MAX_PER_TENANT)
+        throw invalidField('tenant', `may have at most ${MAX_PER_TENANT} notifiers: delete some`);
       await createEndpoint(client, {
         ...endpoint,
         config: sealUrl(config, url, id, secretBox),
         enabled: true,
         paused: false,
       });
-      await refuseTooMany(client, tenant, endpointLimits.perTenant);
-      if ((await countNotifiers(client, tenant)) > MAX_PER_TENANT)
-        throw invalidField('tenant', `may have at most ${MAX_PER_TENANT} notifiers: delete some`);
       const sealed = secretBox.seal(generateSecret('standard'), id);
       await addSecret(client, { id: newId(clock.now()), endpointId: id, sealed });
       if (notifier.confirmation !== undefined) await this.#askForConfirmation(client, { id, tenant, url });
@@ -137,6 +142,7 @@ export class Notifiers {
           { field: 'operator', after: operator },
         ],
       });
+      await announceChanges(client, [id]);
     });
     await endpoints.refresh();
     return (await findNotifier(pool, id, null))!;
@@ -147,18 +153,19 @@ export class Notifiers {
     return openUrl(notifier, this.#dependencies.secretBox);
   }
 
-  /** Its history stays readable. Of its URL or address, only what history shows is left. */
+  /** Deletes a notifier. Its history stays, with the masked URL or address. */
   async delete({ caller, audit }: Actor, id: Uuid): Promise<void> {
     const { pool, endpoints } = this.#dependencies;
     await inTransaction(pool, async (client) => {
       const notifier = await findNotifier(client, id, caller.tenant);
       if (notifier === null) throw notFound('notifier', id);
-      await deleteNotifier(client, id, maskedTarget(notifier.url));
+      await deleteNotifier(client, id, maskTarget(notifier.url));
       await audit.record(client, {
         action: 'notifier.delete',
         tenant: notifier.tenant,
         objectId: publicId(idPrefixes.notifier, id),
       });
+      await announceChanges(client, [id]);
     });
     await endpoints.refresh();
   }
@@ -220,6 +227,7 @@ export class Notifiers {
         objectId: publicId(idPrefixes.notifier, read.notifierId),
         changes: [],
       });
+      await announceChanges(client, [read.notifierId]);
       return true;
     });
     if (isConfirmed) await endpoints.refresh();
@@ -243,12 +251,12 @@ export class Notifiers {
   }
 
   /** Returns the URL that the messages go to. Throws `invalid`, `url_invalid` or `url_forbidden`. */
-  #checkedTarget(caller: Caller, { kind, url, address }: NewNotifier): string {
+  #readTarget(caller: Caller, { kind, url, address }: NewNotifier): string {
     const { egress, notifiers } = this.#dependencies;
     if (kind === 'slack') {
       if (url === undefined) throw invalidField('url', 'is required: the URL of the webhook');
       if (address !== undefined) throw invalidField('address', 'is for notifiers of the kind "email"');
-      const checked = checkedUrl(url, egress);
+      const checked = normalizeUrl(url, egress);
       this.#checkChatHost(caller, checked);
       return checked;
     }

@@ -1,4 +1,4 @@
-/** What was read can be sent back: a PATCH may repeat the endpoint as GET shows it, also its read-only fields. */
+/** Lets a PATCH repeat the endpoint as GET shows it, including its read-only fields. */
 import { isDeepStrictEqual } from 'node:util';
 import { authSecrets } from '../domain/endpoint-auth.ts';
 import { type FieldError, invalidFields } from '../domain/problem.ts';

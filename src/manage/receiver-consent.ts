@@ -45,7 +45,7 @@ export class ReceiverConsent {
   ): Promise<void> {
     const { challenges } = this.#dependencies;
     challenges.checkTokenHost(caller, null, settings);
-    const challenge = challenges.requiredChallenge(caller, null, settings);
+    const challenge = challenges.findRequiredChallenge(caller, null, settings);
     if (challenge === null) return;
     await challenges.run(this.#resolve(identity, settings, [{ secret, expiresAt: null }]), challenge);
   }
@@ -54,7 +54,7 @@ export class ReceiverConsent {
   async askForChange(caller: Caller, before: EndpointView, after: EditableEndpoint): Promise<Consent | null> {
     const { challenges, endpoints } = this.#dependencies;
     challenges.checkTokenHost(caller, before, after);
-    const challenge = challenges.requiredChallenge(caller, before, after);
+    const challenge = challenges.findRequiredChallenge(caller, before, after);
     if (challenge === null) return null;
     await endpoints.refresh();
     const endpoint = this.#resolve(before, after, endpoints.get(before.id)?.secrets ?? []);
@@ -76,7 +76,7 @@ export class ReceiverConsent {
   check(consent: Consent | null, caller: Caller, before: EditableEndpoint, after: EditableEndpoint): void {
     const { challenges } = this.#dependencies;
     challenges.checkTokenHost(caller, before, after);
-    const challenge = challenges.requiredChallenge(caller, before, after);
+    const challenge = challenges.findRequiredChallenge(caller, before, after);
     if (challenge === null || (consent?.url === after.url && consent.challenge === challenge)) return;
     throw new Problem(
       'conflict',

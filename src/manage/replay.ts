@@ -1,19 +1,19 @@
 /** Sends again: one delivery, the deliveries of an event, those that an endpoint missed, or many dead letters. */
-import type { Clock } from '../domain/clock.ts';
-import type { DeliveryStatus } from '../domain/delivery.ts';
+import { type Clock, latestNowOf } from '../domain/clock.ts';
+import { type DeliveryStatus, deliveryStatuses } from '../domain/delivery.ts';
 import {
-  deliveryRangeOfEvent,
   eventIdOfDelivery,
   idPrefixes,
   parsePublicId,
   publicId,
+  timeOfId,
   type Uuid,
 } from '../domain/ids.ts';
 import { invalidField, Problem } from '../domain/problem.ts';
 import { readTime } from '../ingest/index.ts';
 import { type Client, inTransaction, type Pool } from '../postgres/database.ts';
 import { failureOf } from '../postgres/failures.ts';
-import { type DeliveryView, deliveriesOfEvent, findDelivery } from '../postgres/queries/deliveries.ts';
+import { type DeliveryView, findDelivery, listDeliveriesOfEvent } from '../postgres/queries/deliveries.ts';
 import { findEndpoint, findEndpointRecord, findUnavailableEndpoints } from '../postgres/queries/endpoints.ts';
 import { findEvent } from '../postgres/queries/events.ts';
 import { replayDeliveries } from '../postgres/queries/replay.ts';
@@ -35,6 +35,8 @@ export interface EventReplay {
   /** Only to these endpoints, by their public ids. */
   readonly endpoint_ids?: readonly string[];
   readonly status?: DeliveryStatus | readonly DeliveryStatus[];
+  /** Only count the deliveries. */
+  readonly dry_run?: boolean;
 }
 
 export interface EndpointReplay {
@@ -50,11 +52,20 @@ const MISSED: readonly DeliveryStatus[] = ['dead', 'skipped'];
 /** How often to try again if a worker or another replay moved the deliveries at the same moment. */
 const MAX_TRIES = 5;
 const PER_STATEMENT = 500;
+/** The task of a larger event sends its deliveries in the background. */
+const MAX_AT_ONCE = 1_000;
 const NO_PAYLOAD = 'The payload of this event has been deleted, so it cannot be sent again.';
 const ENDPOINT_DELETED = 'The endpoint of this delivery has been deleted.';
 const ENDPOINT_DISABLED = 'The endpoint of this delivery is disabled. Enable it first.';
 
 type WriteRecord = (client: Client) => Promise<void>;
+
+/** `taskId`: the task that replays a large event in the background. Its counts are estimates. */
+export interface EventReplayResult {
+  readonly deliveries: number;
+  readonly skipped: number;
+  readonly taskId: Uuid | null;
+}
 
 export class Replay {
   readonly #dependencies: ReplayDependencies;
@@ -92,32 +103,34 @@ export class Replay {
   }
 
   /**
-   * Sends the deliveries of an event again. Those of disabled or deleted endpoints are skipped. Throws `conflict` if
-   * the caller names such an endpoint, or if no other endpoint is left.
+   * Sends the deliveries of an event again, in the background if there are many. Those of disabled or deleted endpoints
+   * are skipped. Throws `conflict` if the caller names such an endpoint, or if no other endpoint is left.
    */
   async event(
-    { caller, audit }: Actor,
+    actor: Actor,
     id: Uuid,
-    { endpoint_ids, status }: EventReplay,
-  ): Promise<{ deliveries: number; skipped: number }> {
+    { endpoint_ids, status, dry_run = false }: EventReplay,
+  ): Promise<EventReplayResult> {
+    const { caller, audit } = actor;
     const { pool, wake } = this.#dependencies;
     const event = await findEvent(pool, id, caller.tenant);
     if (event === null) throw await eventNotFound(pool, caller, id);
     if (event.data === null) throw new Problem('conflict', NO_PAYLOAD);
     const named = readEndpointIds(endpoint_ids);
     const statuses = toList(status);
-    const all = await deliveriesOfEvent(pool, ...deliveryRangeOfEvent(id));
+    const all = await listDeliveriesOfEvent(pool, id, named, MAX_AT_ONCE + 1);
+    if (all.length > MAX_AT_ONCE) return this.#eventInBackground(actor, event, statuses, dry_run);
     const unavailable = await findUnavailableEndpoints(
       pool,
       all.map((delivery) => delivery.endpoint_id),
     );
     if (named !== null) checkNamed(named, all, unavailable);
-    const chosen = all.filter(
-      (delivery) =>
-        (named === null || named.includes(delivery.endpoint_id)) &&
-        (statuses === null || statuses.includes(delivery.status)),
-    );
+    const chosen = all.filter(({ status: current }) => statuses === null || statuses.includes(current));
     const sendable = chosen.filter((delivery) => !unavailable.has(delivery.endpoint_id));
+    if (dry_run) {
+      audit.markUnchanged();
+      return { deliveries: sendable.length, skipped: chosen.length - sendable.length, taskId: null };
+    }
     if (chosen.length > 0 && sendable.length === 0) throw noEndpointLeft(chosen, unavailable);
     const record: WriteRecord = (client) =>
       audit.record(client, {
@@ -133,8 +146,36 @@ export class Replay {
       count += await this.#requeue(chunk, count === 0 ? record : null);
       for (const delivery of chunk) wake(delivery.endpoint_id);
     }
-    if (count === 0) audit.nothingChanged();
-    return { deliveries: count, skipped: chosen.length - sendable.length };
+    if (count === 0) audit.markUnchanged();
+    return { deliveries: count, skipped: chosen.length - sendable.length, taskId: null };
+  }
+
+  async #eventInBackground(
+    actor: Actor,
+    { id, tenant }: { readonly id: Uuid; readonly tenant: string },
+    statuses: readonly DeliveryStatus[] | null,
+    isDryRun: boolean,
+  ): Promise<EventReplayResult> {
+    const selection: Selection = {
+      tenant,
+      endpointId: null,
+      eventId: id,
+      statuses: statuses ?? deliveryStatuses,
+      type: null,
+      reason: null,
+      // A worker of an earlier release does not know `eventId`: these keep it from replaying anything else.
+      since: timeOfId(id),
+      until: timeOfId(id) + 1,
+      ids: null,
+    };
+    const { tasks } = this.#dependencies;
+    const audited = { action: 'event.replay', objectId: publicId(idPrefixes.event, id) } as const;
+    const order = { kind: 'replay', selection, why: null } as const;
+    const { counted, task } = isDryRun
+      ? { counted: await tasks.count(actor, selection), task: null }
+      : await tasks.create(actor, order, audited);
+    const { count, left_out: skipped } = counted;
+    return { deliveries: count - skipped, skipped, taskId: task?.id ?? null };
   }
 
   /** Sends again, in the background, what an endpoint missed. Throws `conflict` if it is disabled. */
@@ -154,7 +195,7 @@ export class Replay {
       until: Math.min(readTime('until', order.until) ?? Number.POSITIVE_INFINITY, clock.now()),
       ids: null,
     };
-    return tasks.order(
+    return tasks.request(
       actor,
       { kind: 'replay', selection, why: null, dryRun: order.dry_run ?? false },
       { action: 'endpoint.replay', objectId: publicId(idPrefixes.endpoint, id) },
@@ -166,7 +207,7 @@ export class Replay {
     actor: Actor,
     order: { readonly selection: Selection; readonly why: string | null; readonly dryRun: boolean },
   ): Promise<OrderResult> {
-    return this.#dependencies.tasks.order(
+    return this.#dependencies.tasks.request(
       actor,
       { kind: 'replay', ...order },
       { action: 'dead_letter.replay' },
@@ -181,7 +222,7 @@ export class Replay {
     for (let tries = 1; ; tries += 1) {
       try {
         return await inTransaction(this.#dependencies.pool, async (client) => {
-          const { size } = await replayDeliveries(client, deliveries);
+          const { size } = await replayDeliveries(client, deliveries, latestNowOf(this.#dependencies.clock));
           if (size > 0) await record?.(client);
           return size;
         });

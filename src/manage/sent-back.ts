@@ -1,4 +1,4 @@
-/** What was read can be sent back: a change may repeat the read-only fields of the object as they are shown. */
+/** Lets a change repeat the read-only fields of an object as they are shown. */
 import { isDeepStrictEqual } from 'node:util';
 import { type FieldError, invalidFields } from '../domain/problem.ts';
 

@@ -5,7 +5,7 @@ import type { Problem } from '../domain/problem.ts';
 import { sealConfig } from '../postgres/sealed-config.ts';
 import { createSecretBox } from '../postgres/secret-box.ts';
 import type { Caller } from './caller.ts';
-import { refuseToTakeAlong, showHeaders } from './shown-headers.ts';
+import { refuseToMoveSecrets, showHeaders } from './shown-headers.ts';
 
 const box = createSecretBox(randomBytes(32));
 const id = newId(0);
@@ -32,7 +32,7 @@ const config = sealConfig(
 const endpoint = { id, config, url: 'https://example.com/hooks' };
 
 describe('headers of an endpoint', () => {
-  it('are sealed without exception, and shown by what the caller may read', () => {
+  it('are all encrypted, and each caller sees only those that it may read', () => {
     expect(JSON.stringify(config)).not.toMatch(/hidden|"test"/);
     const shown = { 'X-Env': 'test', 'x-route': 'hidden', authorization: '[redacted]' };
     expect(showHeaders(endpoint, box, mayRead)).toEqual(shown);
@@ -47,9 +47,9 @@ describe('headers of an endpoint', () => {
 });
 
 describe('a caller who may not read secrets', () => {
-  const refused = (patch: Parameters<typeof refuseToTakeAlong>[1], caller = mayNotRead): string[] => {
+  const refused = (patch: Parameters<typeof refuseToMoveSecrets>[1], caller = mayNotRead): string[] => {
     try {
-      refuseToTakeAlong(endpoint, patch, caller);
+      refuseToMoveSecrets(endpoint, patch, caller);
       return [];
     } catch (error) {
       return (error as Problem).errors!.map(({ path }) => path);

@@ -18,8 +18,8 @@ interface StoredConfig {
 type HeaderPatch = Record<string, string | null> | null | undefined;
 
 /**
- * Returns the headers with the values that the caller may see, and `[redacted]` for the others. Values of
- * `plain_headers` are for everybody. Credentials, by their name, are for nobody.
+ * Returns the headers with the values that the caller may see, and `[redacted]` for the others. Every caller sees the values of
+ * `plain_headers`. No caller sees other headers whose names mark credentials.
  */
 export function showHeaders(stored: StoredConfig, box: SecretBox, caller: Caller): Record<string, string> {
   const isShown = visibilityOf(stored.config, caller);
@@ -79,7 +79,7 @@ export function refuseToReveal(
  * them: on a shared host, another path can belong to somebody else. Secrets that the same patch replaces or removes do
  * not count.
  */
-export function refuseToTakeAlong(
+export function refuseToMoveSecrets(
   { url, config }: StoredConfig & { readonly url: string },
   patch: EndpointPatch,
   caller: Caller,

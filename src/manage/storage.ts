@@ -9,6 +9,8 @@ import { readStorage, type StorageFacts } from '../postgres/queries/storage.ts';
 export interface StorageReport {
   readonly kinds: Readonly<Record<StorageKind, StoredKind & { readonly retentionDays: number | null }>>;
   readonly databaseBytes: number;
+  /** Dead letters that retention discarded in the last 30 days. */
+  readonly deadLettersExpired: number;
   /** Of events, deliveries and attempts together. Null: there are no events, or PostgreSQL has not counted them yet. */
   readonly bytesPerEvent: number | null;
   readonly bytesPerDay: number | null;
@@ -54,6 +56,7 @@ export async function reportStorage(
       ]),
     ) as StorageReport['kinds'],
     databaseBytes: facts.databaseBytes,
+    deadLettersExpired: facts.deadLettersExpired,
     bytesPerEvent:
       events.rows === 0 ? null : (events.bytes + deliveries.bytes + attempts.bytes) / events.rows,
     bytesPerDay,
@@ -63,7 +66,7 @@ export async function reportStorage(
   };
 }
 
-/** Null: kept for ever, or until somebody acts on it (queue, dead letters). */
+/** Null: for ever, until it is delivered, replayed or discarded (queue, dead letters), or as a setting of its own says. */
 function retentionOfKinds(days: RetentionDays): Record<StorageKind, number | null> {
   const orNull = (value: number): number | null => (value === 0 ? null : value);
   return {
@@ -72,8 +75,15 @@ function retentionOfKinds(days: RetentionDays): Record<StorageKind, number | nul
     attempts: orNull(days.attempts),
     queue: null,
     dead_letters: orNull(days.deadLetters),
+    converted_payloads: orNull(days.payloads),
+    batches: orNull(days.attempts),
+    debounce: orNull(days.deliveries),
+    outbox: null,
+    idempotency: null,
+    inboxes: null,
     audit: orNull(days.audit),
     statistics: orNull(days.statistics),
+    other: null,
   };
 }
 

@@ -5,7 +5,7 @@ import { inTransaction, type Pool } from '../postgres/database.ts';
 import { type Counted, countDeliveries, type Selection } from '../postgres/queries/select-deliveries.ts';
 import { cancelTask, createTask, findTask, type TaskKind, type TaskView } from '../postgres/queries/tasks.ts';
 import type { AuditAction } from './audit-actions.ts';
-import { type Actor, type Caller, nameOfCaller } from './caller.ts';
+import { type Actor, type Caller, recordedNameOf } from './caller.ts';
 import { notFound } from './object-ids.ts';
 
 /** A change of many deliveries, made in the background. */
@@ -18,12 +18,18 @@ export interface TaskOrder {
   readonly dryRun: boolean;
 }
 
+/** `objectId` is what the audit log says was changed, if it is not the task. */
+interface AuditedChange {
+  readonly action: AuditAction;
+  readonly objectId?: string;
+}
+
 export type OrderResult = { readonly task: TaskView } | { readonly counted: Counted };
 
 /** How many rows of each table are counted before a task starts. The exact total is known when the task has ended. */
 const MAX_COUNTED = 100_000;
 
-/** Background tasks over many deliveries. A worker runs them (`settle/tasks.ts`). */
+/** Background tasks over many deliveries. A worker runs them (`settle/task-runner.ts`). */
 export class Tasks {
   readonly #pool: Pool;
   readonly #clock: Clock;
@@ -39,20 +45,25 @@ export class Tasks {
     return task;
   }
 
-  /**
-   * Creates the task, or counts the deliveries of a dry run. `objectId` is what the audit log says was changed, if it
-   * is not the task.
-   */
-  async order(
+  /** Creates the task, or counts the deliveries of a dry run. */
+  async request(actor: Actor, { dryRun, ...order }: TaskOrder, audited: AuditedChange): Promise<OrderResult> {
+    if (!dryRun) return { task: (await this.create(actor, order, audited)).task };
+    return { counted: await this.count(actor, order.selection) };
+  }
+
+  /** A dry run: counts what a task would do, and changes nothing. */
+  count({ audit }: Actor, selection: Selection): Promise<Counted> {
+    audit.markUnchanged();
+    return countDeliveries(this.#pool, selection, MAX_COUNTED);
+  }
+
+  /** Creates the task. Returns it with an estimate of its deliveries. */
+  async create(
     { caller, audit }: Actor,
-    { kind, selection, why, dryRun }: TaskOrder,
-    { action, objectId }: { readonly action: AuditAction; readonly objectId?: string },
-  ): Promise<OrderResult> {
+    { kind, selection, why }: Omit<TaskOrder, 'dryRun'>,
+    { action, objectId }: AuditedChange,
+  ): Promise<{ task: TaskView; counted: Counted }> {
     const counted = await countDeliveries(this.#pool, selection, MAX_COUNTED);
-    if (dryRun) {
-      audit.nothingChanged();
-      return { counted };
-    }
     const { tenant } = selection;
     const id = newId(this.#clock.now());
     const publicTaskId = publicId(idPrefixes.task, id);
@@ -73,10 +84,10 @@ export class Tasks {
         why,
         total: counted.count,
         tenant,
-        created_by: nameOfCaller(caller),
+        created_by: recordedNameOf(caller),
       });
     });
-    return { task };
+    return { task, counted };
   }
 
   /**
@@ -104,7 +115,7 @@ export class Tasks {
       });
       return true;
     });
-    if (!isCancelled) audit.nothingChanged();
+    if (!isCancelled) audit.markUnchanged();
     const task = await this.get(caller, id);
     if (!isCancelled && task.state !== 'cancelled')
       throw new Problem('conflict', `The task has already ended: it is ${task.state}.`);
@@ -117,6 +128,7 @@ export function selectionFields(selection: Selection) {
   const time = (ms: number | null) => (ms === null ? null : new Date(ms));
   return {
     endpoint_id: selection.endpointId && publicId(idPrefixes.endpoint, selection.endpointId),
+    event_id: selection.eventId ? publicId(idPrefixes.event, selection.eventId) : null,
     status: selection.statuses,
     type: selection.type,
     reason: selection.reason,

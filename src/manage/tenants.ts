@@ -1,16 +1,17 @@
 import { isTenantId, TENANT_ID_RULE } from '../domain/event.ts';
 import { isVersionName, type ValidationMode, VERSION_RULE } from '../domain/event-type-version.ts';
-import { invalidField, Problem, tenantIsExpunged } from '../domain/problem.ts';
+import { invalidField, Problem, tenantBeingDeleted } from '../domain/problem.ts';
 import { expiresFirst } from '../domain/retention.ts';
 import { inTransaction, type Pool } from '../postgres/database.ts';
+import { endPortalSessionsOf } from '../postgres/queries/portal-sessions.ts';
 import {
   deleteTenant,
   isExpunging,
   lockTenant,
   putTenant,
+  readTenantUse,
   type TenantRecord,
   type TenantSettings,
-  usesOfTenant,
 } from '../postgres/queries/tenants.ts';
 import { fieldChanges } from './audit-trail.ts';
 import type { Actor } from './caller.ts';
@@ -73,7 +74,7 @@ export class Tenants {
         (field) => field !== 'metadata',
       );
       if (before !== null && changes.length === 0) {
-        actor.audit.nothingChanged();
+        actor.audit.markUnchanged();
         return { created: false, tenant: before };
       }
       await actor.audit.record(client, {
@@ -94,14 +95,15 @@ export class Tenants {
     await inTransaction(this.#pool, async (client) => {
       if ((await lockTenant(client, id)) === null) throw tenantNotFound();
       // The tenant's row must stay: it makes Posthorn refuse events of the tenant until the expunge has ended.
-      if (await isExpunging(client, id)) throw tenantIsExpunged(id);
-      const uses = await usesOfTenant(client, id);
+      if (await isExpunging(client, id)) throw tenantBeingDeleted(id);
+      const uses = await readTenantUse(client, id);
       const left = (['endpoints', 'keys'] as const).filter((use) => uses[use]);
       if (left.length > 0)
         throw new Problem(
           'conflict',
           `The tenant "${id}" still has ${left.join(' and ')}. Delete them first, then the tenant.`,
         );
+      await endPortalSessionsOf(client, id);
       await deleteTenant(client, id);
       await actor.audit.record(client, { action: 'tenant.delete', tenant: id, objectId: id });
     });

@@ -6,19 +6,19 @@ import type { Tracer } from '../telemetry/tracing.ts';
 export type Accept = (event: NewEvent) => Promise<Accepted>;
 
 /** `acceptor.accept`, with a span per event if there is a tracer. The context of the span is stored with the event. */
-export function tracedAccept(tracer: Tracer | null, acceptor: Pick<Acceptor, 'accept'>): Accept {
+export function createTracedAccept(tracer: Tracer | null, acceptor: Pick<Acceptor, 'accept'>): Accept {
   if (tracer === null) return (event) => acceptor.accept(event);
   return async (event) => {
-    const span = tracer.publishing(event);
+    const span = tracer.startPublish(event);
     const { context } = span;
     try {
       const accepted = await acceptor.accept(
         context === null ? event : { ...event, headers: withTraceContext(event.headers, context) },
       );
-      span.accepted(accepted);
+      span.endAccepted(accepted);
       return accepted;
     } catch (error) {
-      span.refused(error instanceof Problem ? error.code : 'internal');
+      span.endRefused(error instanceof Problem ? error.code : 'internal');
       throw error;
     }
   };

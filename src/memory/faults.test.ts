@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../domain/clock.ts';
-import { type Fault, Link, withFaults } from './faults.ts';
+import { type Fault, Link, type LinkOptions, withFaults } from './faults.ts';
 
 describe('a faulty link', () => {
   const createCounter = (fault: Fault) => {
@@ -22,6 +22,17 @@ describe('a faulty link', () => {
     return { port, faulty: withFaults(port, link), calls };
   };
 
+  /** A call takes one millisecond per row, its first parameter. */
+  const slowLink = (options: Partial<LinkOptions>) => ({
+    link: new Link({
+      storeClock: systemClock,
+      processClock: systemClock,
+      latencyMs: (_, [rows]) => rows as number,
+      fault: () => 'none',
+      ...options,
+    }),
+  });
+
   it('passes calls and answers through', async () => {
     const { port, faulty, calls } = createCounter('none');
     expect(await faulty.add(2)).toBe(2);
@@ -37,6 +48,22 @@ describe('a faulty link', () => {
     const { port, faulty } = createCounter(fault);
     await expect(faulty.add(2)).rejects.toMatchObject({ name: 'StoreError', failure });
     expect(port.count).toBe(count);
+  });
+
+  it('refuses a call that takes longer than a statement may', async () => {
+    const { link } = slowLink({ statementTimeoutMs: 3 });
+    let effects = 0;
+    const call = (rows: number) => link.call('add', async () => (effects += 1), [rows]);
+    await expect(call(4)).rejects.toMatchObject({ failure: 'timeout' });
+    expect(effects).toBe(0);
+    await call(2);
+    expect(effects).toBe(1);
+  });
+
+  it('refuses a call that waits for a lock, after a while', async () => {
+    const { link } = slowLink({ lockWait: { timeoutMs: 3, isLocked: ([row]) => row === 7 } });
+    await expect(link.call('add', async () => 1, [7])).rejects.toMatchObject({ failure: 'conflict' });
+    expect(await link.call('add', async () => 1, [8])).toBe(1);
   });
 
   it('lets the effect happen even if the calling process has died', async () => {

@@ -18,8 +18,12 @@ export interface LinkOptions {
   readonly storeClock: Pick<Clock, 'after'>;
   /** The answer uses the clock of the calling process. */
   readonly processClock: Pick<Clock, 'after'>;
-  readonly latencyMs: () => number;
+  readonly latencyMs: (operation: string, parameters: readonly unknown[]) => number;
   readonly fault: (operation: string) => Fault;
+  /** A call that takes longer fails after this time with `timeout`, and has no effect. Default: never. */
+  readonly statementTimeoutMs?: number;
+  /** True: the call waits for a lock, and fails with `conflict` after this time. */
+  readonly lockWait?: { readonly timeoutMs: number; isLocked(parameters: readonly unknown[]): boolean };
   /** Called with the name of every operation. */
   readonly onCall?: (operation: string) => void;
 }
@@ -36,11 +40,25 @@ export class Link {
     this.#options.processClock.after(0, task);
   }
 
-  async call<T>(operation: string, effect: () => Promise<T>): Promise<T> {
-    const { storeClock, processClock, latencyMs, fault, onCall } = this.#options;
+  async call<T>(
+    operation: string,
+    effect: () => Promise<T>,
+    parameters: readonly unknown[] = [],
+  ): Promise<T> {
+    const { storeClock, processClock, latencyMs, fault, onCall, statementTimeoutMs, lockWait } =
+      this.#options;
     onCall?.(operation);
-    const halfMs = latencyMs() / 2;
+    const tookMs = latencyMs(operation, parameters);
+    const halfMs = tookMs / 2;
     const chosenFault = fault(operation);
+    if (statementTimeoutMs !== undefined && tookMs > statementTimeoutMs) {
+      await wait(processClock, statementTimeoutMs);
+      return refuse('timeout', operation);
+    }
+    if (lockWait?.isLocked(parameters)) {
+      await wait(processClock, lockWait.timeoutMs);
+      return refuse('conflict', operation);
+    }
     if (chosenFault === 'lost_request') {
       await wait(processClock, 2 * halfMs);
       throw connectionLost(operation);
@@ -83,7 +101,7 @@ export function withFaults<P extends object>(port: P, link: Link): P {
       const method: unknown = Reflect.get(target, name);
       if (typeof method !== 'function') return method;
       return (...parameters: unknown[]) =>
-        link.call(String(name), () => method.apply(target, parameters) as Promise<unknown>);
+        link.call(String(name), () => method.apply(target, parameters) as Promise<unknown>, parameters);
     },
   });
 }
@@ -91,6 +109,7 @@ export function withFaults<P extends object>(port: P, link: Link): P {
 /** Returns an ownership store behind the link. A session makes one call after the other, as a connection does. */
 export function withOwnershipFaults(ownership: OwnershipStore, link: Link): OwnershipStore {
   return {
+    moveLanes: (workerId, lanes) => link.call('moveLanes', () => ownership.moveLanes(workerId, lanes)),
     readFacts: () => link.call('readFacts', () => ownership.readFacts()),
     readTimeline: () => link.call('readTimeline', () => ownership.readTimeline()),
     connect: async (worker, onLost) => {

@@ -19,7 +19,7 @@ export function createMemoryAcceptLog(store: MemoryStore): AcceptLog {
   return {
     async append(events, options) {
       const delayMs = store.commitDelayMs();
-      const result = append(store, events, options, store.now() + delayMs);
+      const result = append(store, events, options, store.visibleNow() + delayMs);
       if (delayMs > 0) await new Promise<void>((resolve) => store.clock.after(delayMs, resolve));
       return result;
     },
@@ -43,8 +43,9 @@ export function createMemoryAcceptLog(store: MemoryStore): AcceptLog {
     async ensureTenants(names) {
       for (const name of names) store.tenants.add(name);
     },
-    async ensurePartitions(oldestMs) {
+    async ensurePartitions({ oldestMs, newestMs }) {
       store.partitions.fromMs = Math.min(store.partitions.fromMs, oldestMs);
+      store.partitions.untilMs = Math.max(store.partitions.untilMs, newestMs + 1);
     },
     now: async () => store.now(),
   };
@@ -56,7 +57,8 @@ function append(
   options: AppendOptions,
   visibleAt: number,
 ): AppendResult {
-  if (options.endpointVersion !== store.endpointVersion) return { stale: true };
+  const tenants = new Set(events.map(({ tenant }) => tenant));
+  if (store.hasChangedSince(options.endpointVersion, tenants)) return { stale: true };
   const isGuarded =
     options.outboxSeqs !== null ||
     options.mayBeStored ||
@@ -64,7 +66,7 @@ function append(
   const incoming = options.outboxSeqs === null ? events : findInOutbox(store, events, options.outboxSeqs);
   checkEvents(store, incoming, isGuarded);
 
-  const keyHolders = takeKeys(store, incoming, options.idempotencyTtlMs);
+  const keyHolders = takeKeys(store, incoming, options);
   const written = new Set<Uuid>();
   for (const event of incoming) {
     if (event.idempotencyKey !== null && !keyHolders.has(event.id)) continue;
@@ -106,15 +108,20 @@ function findInOutbox(
 }
 
 /** Returns the events that hold their key now: it was free or expired, or they held it before. */
-function takeKeys(store: MemoryStore, events: readonly EventRecord[], ttlMs: number): Set<Uuid> {
+function takeKeys(
+  store: MemoryStore,
+  events: readonly EventRecord[],
+  { idempotencyTtlMs, now = store.now(), mayExpireKeys = true }: AppendOptions,
+): Set<Uuid> {
   const keyHolders = new Set<Uuid>();
-  const now = store.now();
+  const expiresAt = Math.max(store.now(), now) + idempotencyTtlMs;
+  const expiredBefore = mayExpireKeys ? Math.min(store.now(), now) : Number.NEGATIVE_INFINITY;
   for (const { id, tenant, idempotencyKey, fingerprint } of events) {
     if (idempotencyKey === null) continue;
     const name = idempotencyKeyName(tenant, idempotencyKey);
     const held = store.idempotencyKeys.get(name);
-    if (held !== undefined && held.expiresAt > now && held.eventId !== id) continue;
-    store.idempotencyKeys.set(name, { eventId: id, fingerprint: fingerprint!, expiresAt: now + ttlMs });
+    if (held !== undefined && held.expiresAt > expiredBefore && held.eventId !== id) continue;
+    store.idempotencyKeys.set(name, { eventId: id, fingerprint: fingerprint!, expiresAt });
     keyHolders.add(id);
   }
   return keyHolders;
@@ -135,7 +142,7 @@ function write(store: MemoryStore, event: EventRecord, visibleAt: number): void 
       replays: 0,
       lastStatusCode: null,
       lastErrorClass: null,
-      finishedAt: visibleAt,
+      finishedAt: store.now(),
     });
   // The deliveries of a large fan-out share one number, because its FIFO deliveries that are written later need it.
   const reserved = unwritten === undefined ? null : store.nextSeq();
@@ -180,7 +187,7 @@ export function createMemoryEventLookup(store: MemoryStore): EventLookup {
       const found = new Map<Uuid, EventContent>();
       for (const id of ids) {
         const event = store.events.get(id);
-        if (event === undefined || event.visibleAt > store.now()) continue;
+        if (event === undefined || event.visibleAt > store.visibleNow()) continue;
         const options = event.options as {
           headers?: Record<string, string>;
           schema_version?: string;

@@ -34,10 +34,10 @@ export function createMemoryBatchLog(store: MemoryStore): BatchLog {
 
 function recordStart(
   store: MemoryStore,
-  { id, endpointId, shard, members }: BatchStart,
+  { id, endpointId, shard, members, at = 0 }: BatchStart,
   workerId: Uuid,
 ): boolean {
-  if (store.shards[shard]!.owner !== workerId) return false;
+  if (store.shards[shard]!.owner !== workerId || store.shardOfLane(endpointId) !== shard) return false;
   const isUnchanged = members.every(
     ({ deliveryId, attempts }) => store.queue.get(deliveryId)?.attempts === attempts,
   );
@@ -45,6 +45,6 @@ function recordStart(
   const known = store.batches.get(id)?.deliveryIds ?? deliveryIds;
   if (!isUnchanged || known.join() !== deliveryIds.join()) return false;
   store.batches.set(id, { endpointId, deliveryIds });
-  store.openBatches.set(id, store.now());
+  store.openBatches.set(id, Math.max(store.now(), at));
   return true;
 }

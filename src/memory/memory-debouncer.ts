@@ -1,11 +1,17 @@
 import { timeOfId, type Uuid } from '../domain/ids.ts';
 import {
+  acceptedAt,
   DEBOUNCE_PAUSE_MS,
   type DebounceDecision,
   type DebounceRequest,
   type Debouncer,
+  DROP,
   FIRST_PAUSE_MS,
+  latestWindowEnd,
+  MAX_GROUP,
+  onWireSince,
   SEND_AS_IT_IS,
+  waitUntil,
 } from '../ports/debouncer.ts';
 import { bySeq } from './memory-lane-reader.ts';
 import type { MemoryStore } from './memory-store.ts';
@@ -14,119 +20,161 @@ import type { QueueRow } from './rows.ts';
 export function createMemoryDebouncer(store: MemoryStore): Debouncer {
   return {
     async decideDebounce(request) {
-      const { deliveryId, endpointId, settings } = request;
-      const own = store.debounceKeys.get(deliveryId);
-      const row = store.queue.get(deliveryId);
-      if (row === undefined) return { ...SEND_AS_IT_IS, kind: 'gone' };
-      if (own === undefined || own.endpointId !== endpointId || row.replays > 0) return SEND_AS_IT_IS;
-      if (settings.mode === 'first') return decideFirst(store, request, own.key);
-      return own.isChosen ? sendChosen(store, request, own.key) : decideLast(store, request, own.key);
+      const round = new Round(store, request);
+      for (const asked of request.asked) round.decide(asked);
+      return { decisions: round.decisions, skipped: round.skipped };
     },
   };
 }
 
-/** The waiting deliveries of a key that were accepted before `end`. Replays are never debounced. */
-function groupOf(
-  store: MemoryStore,
-  endpointId: Uuid,
-  key: string,
-  end = Number.POSITIVE_INFINITY,
-): QueueRow[] {
-  return store.queue
-    .of(endpointId)
-    .filter(
-      ({ id, replays }) => replays === 0 && store.debounceKeys.get(id)?.key === key && timeOfId(id) < end,
-    )
-    .sort(bySeq);
-}
+class Round {
+  readonly decisions = new Map<Uuid, DebounceDecision>();
+  readonly skipped: Uuid[] = [];
+  readonly #store: MemoryStore;
+  readonly #request: DebounceRequest;
+  readonly #sent = new Set<Uuid>();
 
-function decideLast(store: MemoryStore, request: DebounceRequest, key: string): DebounceDecision {
-  const { deliveryId, endpointId, settings, now, underWay } = request;
-  const group = groupOf(store, endpointId, key);
-  const newest = group.at(-1)!;
-  if (group.some(({ id }) => underWay.includes(id))) return waitUntil(now + DEBOUNCE_PAUSE_MS);
-  const since = Math.min(...group.map(({ id }) => store.debounceKeys.get(id)!.since));
-  const sendAt = Math.min(timeOfId(newest.id) + settings.windowMs, since + settings.maxWaitMs);
-  const skipped = supersede(store, group, newest.id, newest.id, underWay);
-  if (deliveryId !== newest.id) {
-    if (now >= sendAt) {
-      store.debounceKeys.get(newest.id)!.isChosen = true;
-      newest.dueAt = Math.min(newest.dueAt ?? 0, Math.floor(store.now()));
+  constructor(store: MemoryStore, request: DebounceRequest) {
+    this.#store = store;
+    this.#request = request;
+  }
+
+  decide({ id, attempts }: DebounceRequest['asked'][number]): void {
+    const { endpointId, settings } = this.#request;
+    if (this.decisions.has(id)) return;
+    const own = this.#store.debounceKeys.get(id);
+    const row = this.#store.queue.get(id);
+    if (row === undefined || row.attempts !== attempts) this.decisions.set(id, DROP);
+    else if (own === undefined || own.endpointId !== endpointId || row.replays > 0)
+      this.decisions.set(id, SEND_AS_IT_IS);
+    else if (settings.mode === 'first') this.decisions.set(id, this.#decideFirst(id, own.key));
+    else this.#decideLast(own.key);
+  }
+
+  /** Decides about all deliveries of the key that were asked about. */
+  #decideLast(key: string): void {
+    const { settings, now } = this.#request;
+    const group = this.#groupOf(key);
+    const asked = group.filter(({ id }) => this.#isAsked(id));
+    const decideAll = (decision: DebounceDecision): void => {
+      for (const { id } of asked) this.decisions.set(id, decision);
+    };
+    if (group.some((row) => this.#isOnWire(row))) return decideAll(waitUntil(now + DEBOUNCE_PAUSE_MS));
+    const chosen = group.find((row) => this.#isChosen(row));
+    const newest = group.at(-1)!;
+    const by = chosen ?? newest;
+    const since = Math.min(now, ...group.map(({ id }) => this.#store.debounceKeys.get(id)!.since));
+    const sendAt = Math.min(acceptedAt(newest.id, now) + settings.windowMs, since + settings.maxWaitMs);
+    const isDue = chosen !== undefined || now >= sendAt;
+    if (isDue || group.length > MAX_GROUP) {
+      const older = group.filter(({ seq }) => seq < by.seq);
+      // If `by` does not ask when the group must be sent, another one does.
+      const watch = isDue || this.#isAsked(by.id) ? null : asked[0]!.id;
+      this.#supersede(isDue ? older : older.toReversed(), by.id, watch);
+      // Newer ones wait until the chosen one is sent, older ones until a further call ends them.
+      for (const { id } of asked) this.decisions.set(id, this.#endOrWait(id));
+      if (watch !== null) this.decisions.set(watch, waitUntil(since + settings.maxWaitMs));
+    } else decideAll(waitUntil(since + settings.maxWaitMs));
+    const isUnfinished = this.skipped.length >= this.#request.maxEnded;
+    if (this.#isAsked(by.id) && isDue && !isUnfinished) {
+      this.decisions.set(by.id, this.#send(by.id));
+      return;
     }
-    return { ...SEND_AS_IT_IS, kind: 'gone', skipped };
+    if (this.#isAsked(by.id)) this.decisions.set(by.id, waitUntil(isDue ? now : sendAt));
+    if (chosen !== undefined || !isDue) return;
+    this.#store.debounceKeys.get(newest.id)!.isChosen = true;
+    if (newest.dueAt !== null) newest.dueAt = Math.min(newest.dueAt, Math.floor(now));
   }
-  return now >= sendAt ? sendNow(store, deliveryId, skipped) : { ...waitUntil(sendAt), skipped };
-}
 
-/** `max_wait_ms` was over when this was the newest one: it is sent, whatever has come since. */
-function sendChosen(store: MemoryStore, request: DebounceRequest, key: string): DebounceDecision {
-  const { deliveryId, endpointId, underWay } = request;
-  const older = groupOf(store, endpointId, key).filter(({ id }) => id < deliveryId);
-  return sendNow(store, deliveryId, supersede(store, older, deliveryId, deliveryId, underWay));
-}
-
-function decideFirst(store: MemoryStore, request: DebounceRequest, key: string): DebounceDecision {
-  const { deliveryId, endpointId, settings, underWay } = request;
-  const name = `${endpointId} ${key}`;
-  const acceptedAt = timeOfId(deliveryId);
-  let window = store.debounceWindows.get(name);
-  if (window === undefined || window.until <= acceptedAt) {
-    window = { firstId: deliveryId, until: acceptedAt + settings.windowMs };
-    store.debounceWindows.set(name, window);
+  #decideFirst(deliveryId: Uuid, key: string): DebounceDecision {
+    const store = this.#store;
+    const { endpointId, settings, now } = this.#request;
+    const name = `${endpointId} ${key}`;
+    const at = acceptedAt(deliveryId, now) || now;
+    let window = store.debounceWindows.get(name);
+    const isOver = window === undefined || window.until <= at;
+    if (window === undefined || isOver || window.until > latestWindowEnd(settings.windowMs, now)) {
+      window = { firstId: deliveryId, until: at + settings.windowMs };
+      store.debounceWindows.set(name, window);
+    }
+    const { firstId, until } = window;
+    if (firstId === deliveryId) return this.#send(deliveryId);
+    const group = this.#groupOf(key, until);
+    if (store.finished.get(firstId)?.status === 'delivered') {
+      this.#supersede(group, firstId, null);
+      return this.#endOrWait(deliveryId);
+    }
+    const first = store.queue.get(firstId);
+    if (first !== undefined) {
+      const newest = group.findLast((row) => row.id !== firstId && !this.#isOnWire(row))?.id ?? null;
+      this.#supersede(group, firstId, newest);
+      if (deliveryId !== newest) return this.#endOrWait(deliveryId);
+      store.queue.get(deliveryId)!.dueAt = Math.floor(Math.max(now, first.dueAt ?? 0)) + FIRST_PAUSE_MS;
+      return DROP;
+    }
+    const newest = group.at(-1)!;
+    window.firstId = newest.id;
+    for (const [id, by] of store.debounced) if (by === firstId) store.debounced.set(id, newest.id);
+    this.#supersede(group, newest.id, newest.id);
+    return deliveryId === newest.id ? this.#send(deliveryId) : this.#endOrWait(deliveryId);
   }
-  const { firstId, until } = window;
-  if (firstId === deliveryId) return sendNow(store, deliveryId, []);
-  const group = groupOf(store, endpointId, key, until);
-  if (store.finished.get(firstId)?.status === 'delivered' || group.length === 0)
-    return { ...SEND_AS_IT_IS, kind: 'gone', skipped: supersede(store, group, firstId, null, underWay) };
-  const first = store.queue.get(firstId);
-  if (first !== undefined) {
-    const newest = group.findLast(({ id }) => id !== firstId && !underWay.includes(id))?.id ?? null;
-    const skipped = supersede(store, group, firstId, newest, underWay);
-    if (deliveryId === newest)
-      store.queue.get(deliveryId)!.dueAt =
-        Math.floor(Math.max(store.now(), first.dueAt ?? 0)) + FIRST_PAUSE_MS;
-    return { ...SEND_AS_IT_IS, kind: 'gone', skipped };
+
+  /** If this call has ended as many as it may, a further call ends this delivery. */
+  #endOrWait(id: Uuid): DebounceDecision {
+    return this.skipped.includes(id) ? DROP : waitUntil(this.#request.now + DEBOUNCE_PAUSE_MS);
   }
-  const newest = group.at(-1)!;
-  window.firstId = newest.id;
-  for (const [id, by] of store.debounced) if (by === firstId) store.debounced.set(id, newest.id);
-  const skipped = supersede(store, group, newest.id, newest.id, underWay);
-  if (deliveryId === newest.id) return sendNow(store, deliveryId, skipped);
-  return { ...SEND_AS_IT_IS, kind: 'gone', skipped };
-}
 
-function supersede(
-  store: MemoryStore,
-  group: readonly QueueRow[],
-  by: Uuid,
-  kept: Uuid | null,
-  underWay: readonly Uuid[],
-): Uuid[] {
-  const doomed = group.filter(
-    ({ id }) => id !== by && id !== kept && !underWay.includes(id) && !store.debounceKeys.get(id)!.isChosen,
-  );
-  const target = store.debounceKeys.get(by);
-  for (const row of doomed) {
-    store.queue.delete(row);
-    const { id, endpointId, tenant, eventType, attempts, replays, lastStatusCode, lastErrorClass } = row;
-    const facts = { id, endpointId, tenant, eventType, attempts, replays, lastStatusCode, lastErrorClass };
-    store.finished.set(id, { ...facts, status: 'skipped', reason: 'debounced', finishedAt: store.now() });
-    for (const [other, link] of store.debounced) if (link === id) store.debounced.set(other, by);
-    store.debounced.set(id, by);
-    const own = store.debounceKeys.get(id)!;
-    store.debounceKeys.delete(id);
-    if (target === undefined) continue;
-    target.debounced += own.debounced + 1;
-    target.since = Math.min(target.since, own.since);
+  /** The waiting deliveries of a key that were accepted before `end`. Replays are never debounced. */
+  #groupOf(key: string, end = Number.POSITIVE_INFINITY): QueueRow[] {
+    const { queue, debounceKeys } = this.#store;
+    return queue
+      .of(this.#request.endpointId)
+      .filter(({ id, replays }) => replays === 0 && debounceKeys.get(id)?.key === key && timeOfId(id) < end)
+      .sort(bySeq);
   }
-  return doomed.map(({ id }) => id);
+
+  #isAsked(id: Uuid): boolean {
+    return this.#request.asked.some((asked) => asked.id === id);
+  }
+
+  #isOnWire({ id, startedAt }: QueueRow): boolean {
+    if (this.#request.underWay.includes(id) || this.#sent.has(id)) return true;
+    if (this.#isAsked(id) || startedAt === null) return false;
+    const since = onWireSince(this.#request);
+    // A start in the future was recorded while the clock was wrong.
+    return startedAt > since && (since === 0 || startedAt < since + 86_400_000);
+  }
+
+  /** One that waits for a retry can be superseded like any other. */
+  #isChosen({ id, attempts }: QueueRow): boolean {
+    return attempts === 0 && this.#store.debounceKeys.get(id)!.isChosen;
+  }
+
+  #supersede(group: readonly QueueRow[], by: Uuid, kept: Uuid | null): void {
+    const store = this.#store;
+    const target = store.debounceKeys.get(by);
+    for (const row of group) {
+      const { id, endpointId, tenant, eventType, attempts, replays, lastStatusCode, lastErrorClass } = row;
+      if (id === by || id === kept || this.#isOnWire(row) || this.#isChosen(row)) continue;
+      if (this.skipped.length >= this.#request.maxEnded) return;
+      store.queue.delete(row);
+      const facts = { id, endpointId, tenant, eventType, attempts, replays, lastStatusCode, lastErrorClass };
+      store.finished.set(id, { ...facts, status: 'skipped', reason: 'debounced', finishedAt: store.now() });
+      for (const [other, link] of store.debounced) if (link === id) store.debounced.set(other, by);
+      store.debounced.set(id, by);
+      store.debouncedAt.set(id, store.visibleNow());
+      const own = store.debounceKeys.get(id)!;
+      store.debounceKeys.delete(id);
+      this.skipped.push(id);
+      if (target === undefined) continue;
+      target.debounced += own.debounced + 1;
+      target.since = Math.min(target.since, own.since);
+    }
+  }
+
+  #send(id: Uuid): DebounceDecision {
+    this.#sent.add(id);
+    this.#store.queue.get(id)!.startedAt = Math.max(this.#store.now(), this.#request.now);
+    return { ...SEND_AS_IT_IS, debounced: this.#store.debounceKeys.get(id)?.debounced ?? 0 };
+  }
 }
-
-const sendNow = (store: MemoryStore, id: Uuid, skipped: readonly Uuid[]): DebounceDecision => ({
-  ...SEND_AS_IT_IS,
-  debounced: store.debounceKeys.get(id)?.debounced ?? 0,
-  skipped,
-});
-
-const waitUntil = (until: number): DebounceDecision => ({ ...SEND_AS_IT_IS, kind: 'wait', until });

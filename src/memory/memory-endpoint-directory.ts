@@ -1,4 +1,5 @@
 import type { Endpoint } from '../domain/endpoint.ts';
+import { EndpointIndex, type EndpointTotals } from '../domain/endpoint-index.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { MemoryStore } from './memory-store.ts';
@@ -25,7 +26,7 @@ export function createMemoryEndpointSource(store: MemoryStore): EndpointSource {
 
 export class MemoryEndpointDirectory implements EndpointDirectory {
   readonly #source: EndpointSource;
-  readonly #endpoints = new Map<Uuid, Endpoint>();
+  readonly #endpoints = new EndpointIndex();
   readonly #listeners: ((changed: readonly Endpoint[]) => void)[] = [];
   #version = 0;
   #reads = 0;
@@ -49,7 +50,27 @@ export class MemoryEndpointDirectory implements EndpointDirectory {
   }
 
   all(): Iterable<Endpoint> {
-    return this.#endpoints.values();
+    return this.#endpoints.all();
+  }
+
+  ofShard(shard: number): Iterable<Endpoint> {
+    return this.#endpoints.ofShard(shard);
+  }
+
+  operational(): Iterable<Endpoint> {
+    return this.#endpoints.operational();
+  }
+
+  atInbox(token: string): Iterable<Endpoint> {
+    return this.#endpoints.atInbox(token);
+  }
+
+  totalsOf(tenant: string | null): EndpointTotals {
+    return this.#endpoints.totalsOf(tenant);
+  }
+
+  totalsOfShard(shard: number): EndpointTotals {
+    return this.#endpoints.totalsOfShard(shard);
   }
 
   /** A read that is running may have started before the change that the caller knows of, so wait for the next one. */
@@ -83,7 +104,7 @@ export class MemoryEndpointDirectory implements EndpointDirectory {
   async #read(): Promise<void> {
     const { version, changed } = await this.#source.readChanges(this.#version);
     this.#reads += 1;
-    for (const endpoint of changed) this.#endpoints.set(endpoint.id, endpoint);
+    for (const endpoint of changed) this.#endpoints.set(endpoint);
     this.#version = version;
     if (changed.length > 0) for (const listener of this.#listeners) listener(changed);
   }

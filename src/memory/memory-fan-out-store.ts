@@ -13,9 +13,12 @@ export function createMemoryFanOutStore(store: MemoryStore): FanOutStore {
       const endpointIds = slice.endpointIds.slice(0, maxEndpoints);
       return { eventId, tenant, firstOrdinal, endpointIds, wasDisabled, deliverAt };
     },
+    async countSlices(tenant, max) {
+      return Math.min(max, store.unwrittenSlices.filter((slice) => slice.tenant === tenant).length);
+    },
     async write(slice, deliveries, endpointVersion) {
       const delayMs = store.commitDelayMs();
-      const result = write(store, slice, deliveries, endpointVersion, store.now() + delayMs);
+      const result = write(store, slice, deliveries, endpointVersion, store.visibleNow() + delayMs);
       if (delayMs > 0) await new Promise<void>((resolve) => store.clock.after(delayMs, resolve));
       return result;
     },
@@ -29,15 +32,15 @@ const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 function write(
   store: MemoryStore,
-  { eventId, firstOrdinal, endpointIds }: FanOutSlice,
+  { eventId, tenant: tenantOfSlice, firstOrdinal, endpointIds }: FanOutSlice,
   { waiting, skipped }: SliceDeliveries,
   endpointVersion: number,
   visibleAt: number,
 ): SliceResult {
-  const now = store.now();
+  const now = store.visibleNow();
   for (const slice of store.fanOutSlices) if (slice.writtenAt <= now) store.fanOutSlices.delete(slice);
   if ([...store.fanOutSlices].some(({ writtenAt }) => writtenAt < Number.POSITIVE_INFINITY)) return 'busy';
-  if (endpointVersion !== store.endpointVersion) return 'stale';
+  if (store.hasChangedSince(endpointVersion, new Set([tenantOfSlice]))) return 'stale';
   const slice = [...store.fanOutSlices].find(
     (each) => each.eventId === eventId && each.firstOrdinal === firstOrdinal && each.visibleAt <= now,
   );
@@ -71,7 +74,7 @@ function write(
       lastErrorClass: null,
       status: 'skipped',
       reason,
-      finishedAt: now,
+      finishedAt: store.now(),
     });
   return 'written';
 }

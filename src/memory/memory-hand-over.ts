@@ -1,9 +1,9 @@
 /** Hand-over between simulated processes of one node. A hub connects them; it may delay deliveries or lose them. */
 import type { Clock } from '../domain/clock.ts';
-import { shardOf } from '../domain/endpoint.ts';
 import type { EventContent } from '../domain/event.ts';
+import { NO_LOAD, type ProcessLoad, worseLoad } from '../domain/load-meter.ts';
 import type { NewDelivery } from '../ports/accept-log.ts';
-import type { Commit, CommittedDelivery, HandOver } from '../ports/hand-over.ts';
+import type { Commit, CommittedDelivery, HandOver, HandOverRoute } from '../ports/hand-over.ts';
 
 type ReceivedHandler = (deliveries: readonly CommittedDelivery[], commit: Commit) => void;
 
@@ -33,6 +33,7 @@ export interface MemoryHandOverOptions {
 export class MemoryHandOver implements HandOver {
   readonly #options: MemoryHandOverOptions;
   #ownedShards: () => readonly number[] = () => [];
+  #own: { readonly load: ProcessLoad } = { load: NO_LOAD };
   #announced = new Set<number>();
   #onReceived: ReceivedHandler = () => {};
 
@@ -44,13 +45,13 @@ export class MemoryHandOver implements HandOver {
     return this.#announced;
   }
 
-  offer(delivery: NewDelivery, event: EventContent, commit: Commit): boolean {
+  offer(shard: number, delivery: NewDelivery, event: EventContent, commit: Commit): HandOverRoute | null {
     const { hub } = this.#options;
-    const owner = hub.ownerOf(shardOf(delivery.endpointId), this);
-    if (owner === undefined || !hub.isReachable(owner)) return false;
+    const owner = hub.ownerOf(shard, this);
+    if (owner === undefined || !hub.isReachable(owner)) return null;
     const delayMs = hub.delayMs();
     if (Number.isFinite(delayMs)) owner.receiveAfter(delayMs, { delivery, event }, commit);
-    return true;
+    return 'sibling';
   }
 
   /** The latest announcement wins: a previous owner may be unable to tell that it has lost the shard. */
@@ -67,8 +68,20 @@ export class MemoryHandOver implements HandOver {
     this.#onReceived = handler;
   }
 
-  async start(ownedShards: () => readonly number[]): Promise<void> {
+  /** Never calls it: what the hub loses, no process notices. */
+  onUndelivered(): void {}
+
+  get siblingLoad(): ProcessLoad {
+    const { hub } = this.#options;
+    const siblings = [...hub.members].filter(
+      (member) => member !== this && member.#announced.size > 0 && hub.isReachable(member),
+    );
+    return siblings.reduce((worst, member) => worseLoad(worst, member.#own.load), NO_LOAD);
+  }
+
+  async start(ownedShards: () => readonly number[], own = this.#own): Promise<void> {
     this.#ownedShards = ownedShards;
+    this.#own = own;
     this.#options.hub.members.add(this);
     this.announceShards();
   }

@@ -1,5 +1,4 @@
 import { CLOSED_BREAKER } from '../domain/breaker.ts';
-import { shardOf } from '../domain/endpoint.ts';
 import { firstIdAt, timeOfId, type Uuid } from '../domain/ids.ts';
 import type {
   LaneReader,
@@ -107,11 +106,13 @@ const agesFromOf = (row: QueueRow): number => row.agesFrom ?? timeOfId(row.id);
 function stateOf(store: MemoryStore, endpointId: Uuid): LaneState {
   const health = store.health.get(endpointId);
   const endpoint = store.endpoints.get(endpointId);
-  const { takenAt } = store.shards[shardOf(endpointId)]!;
+  const shard = store.shardOfLane(endpointId);
+  const { takenAt } = store.shards[shard]!;
   return {
     breaker: health?.breaker ?? CLOSED_BREAKER,
     failingSince: health?.failingSince ?? null,
     holdUntil: health?.holdUntil ?? null,
+    adaptive: health?.adaptive ?? null,
     blocked: [...store.deadLetters.values()].some(
       (letter) => letter.endpointId === endpointId && letter.blocksLane && !letter.replaying,
     ),
@@ -119,7 +120,9 @@ function stateOf(store: MemoryStore, endpointId: Uuid): LaneState {
       endpoint !== undefined &&
       takenAt !== null &&
       endpoint.createdAt > takenAt &&
-      endpoint.enabledSince === null,
+      endpoint.enabledSince === null &&
+      endpoint.endpoint.placement === 0,
+    shard: endpoint === undefined ? null : shard,
   };
 }
 

@@ -49,7 +49,7 @@ export class MemoryNotifier implements Notifier {
   /** Grows with every connection: messages of an earlier one do not arrive. */
   #connection = 0;
   #isConnected = false;
-  #stopped = false;
+  #isStopped = false;
 
   constructor({ bus, clock }: MemoryNotifierOptions) {
     this.#bus = bus;
@@ -85,11 +85,11 @@ export class MemoryNotifier implements Notifier {
   }
 
   async start(): Promise<void> {
-    if (!this.#isConnected && !this.#stopped) this.#connect();
+    if (!this.#isConnected && !this.#isStopped) this.#connect();
   }
 
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.#isStopped = true;
     this.#disconnect();
     await this.flush();
   }
@@ -99,7 +99,7 @@ export class MemoryNotifier implements Notifier {
     if (!this.#isConnected) return;
     this.#disconnect();
     this.#clock.after(RECONNECT_MS, () => {
-      if (!this.#stopped && !this.#isConnected) this.#connect();
+      if (!this.#isStopped && !this.#isConnected) this.#connect();
     });
   }
 

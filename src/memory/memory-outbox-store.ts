@@ -7,9 +7,9 @@ const MAX_REJECTED_COUNT = 1000;
 
 export function createMemoryOutboxStore(store: MemoryStore): OutboxStore {
   return {
-    async read({ afterSeq, minAgeMs, maxRows, maxBytes }) {
+    async read({ afterSeq, minAgeMs, maxRows, maxBytes, exceptTenants = [] }) {
       const head = waitingRows(store)
-        .filter(({ seq }) => Number(seq) > Number(afterSeq))
+        .filter(({ seq, tenant }) => Number(seq) > Number(afterSeq) && !exceptTenants.includes(tenant))
         .slice(0, maxRows);
       const oldest = Math.min(...head.map(({ createdAt }) => createdAt));
       if (minAgeMs > 0 && !(oldest < store.now() - minAgeMs)) return [];
@@ -51,5 +51,5 @@ export function createMemoryOutboxStore(store: MemoryStore): OutboxStore {
 
 const waitingRows = (store: MemoryStore): StoredOutboxRow[] =>
   [...store.outbox.values()]
-    .filter(({ visibleAt }) => visibleAt <= store.now())
+    .filter(({ visibleAt }) => visibleAt <= store.visibleNow())
     .sort((a, b) => Number(a.seq) - Number(b.seq));

@@ -5,20 +5,20 @@ import type { DeliveryFacts, QueueRow } from './rows.ts';
 
 export function createMemoryReplayer(store: MemoryStore): Replayer {
   return {
-    async replay(deliveries) {
+    async replay(deliveries, now = 0) {
       const moved = new Set<Uuid>();
       for (const { id, endpointId } of deliveries.toSorted((a, b) => (a.id < b.id ? -1 : 1)))
-        if (replayDelivery(store, id, endpointId)) moved.add(id);
+        if (replayDelivery(store, id, endpointId, now)) moved.add(id);
       return moved;
     },
   };
 }
 
 /** Returns false if the endpoint is disabled or deleted, or there is no such delivery. */
-export function replayDelivery(store: MemoryStore, id: Uuid, endpointId: Uuid): boolean {
+export function replayDelivery(store: MemoryStore, id: Uuid, endpointId: Uuid, notBefore = 0): boolean {
   const endpoint = store.endpoints.get(endpointId)?.endpoint;
   if (endpoint === undefined || !endpoint.enabled || endpoint.deleted) return false;
-  const now = Math.floor(store.now());
+  const now = Math.floor(Math.max(store.now(), notBefore));
   const isFifo = endpoint.ordering === 'fifo';
 
   const waiting = store.queue.get(id);
@@ -63,7 +63,7 @@ function enqueue(store: MemoryStore, from: DeliveryFacts, replays: number, fifo:
     tenant: from.tenant,
     eventType: from.eventType,
     seq: store.nextSeq(),
-    visibleAt: store.now(),
+    visibleAt: store.visibleNow(),
     fifo,
     dueAt: now,
     agesFrom: now,

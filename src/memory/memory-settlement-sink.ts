@@ -1,5 +1,5 @@
+import { CLOSED_BREAKER } from '../domain/breaker.ts';
 import { readConversionNote } from '../domain/conversion-header.ts';
-import { shardOf } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { SettleBatch, Settlement, SettlementSink } from '../ports/delivery-queue.ts';
 import { type MemoryStore, toMicroseconds } from './memory-store.ts';
@@ -11,7 +11,7 @@ export function createMemorySettlementSink(store: MemoryStore): SettlementSink {
     async settle(batch) {
       for (const settlement of batch.settlements) checkSettlement(settlement);
       for (const { endpointId, breaker } of batch.health)
-        if (store.ownerOf(endpointId) === batch.worker.id) checkBreaker(breaker);
+        if (breaker !== null && store.ownerOf(endpointId) === batch.worker.id) checkBreaker(breaker);
       const moved = new Set<Uuid>();
       for (const settlement of batch.settlements) {
         const { deliveryId } = settlement;
@@ -36,8 +36,10 @@ function applySettlement(store: MemoryStore, settlement: Settlement): boolean {
   const errorClass = attempt?.outcome.error?.class ?? null;
   if (verdict.kind === 'retry') {
     // A start well after this attempt is one of the next owner, whose request is still on the wire. If it is a requested
-    // probe, it stays one: otherwise yet another owner would start a second probe beside it.
-    const isOfNextOwner = row.startedAt !== null && row.startedAt > attempt!.outcome.startedAt + 2_000;
+    // probe, it stays one: otherwise yet another owner would start a second probe beside it. More than a day after it, the clock
+    // was wrong when the start was recorded.
+    const afterMs = (row.startedAt ?? 0) - attempt!.outcome.startedAt;
+    const isOfNextOwner = row.startedAt !== null && afterMs > 2_000 && afterMs < 86_400_000;
     if (isOfNextOwner && row.probeAfterAttempts === row.attempts) row.probeAfterAttempts += 1;
     if (!isOfNextOwner) row.startedAt = null;
     row.attempts += 1;
@@ -116,14 +118,24 @@ function logAttempt(
   });
 }
 
-/** Only the owner of an endpoint's shard may write its health. */
-function writeHealth(store: MemoryStore, { health, circuitNotes, worker }: SettleBatch): void {
-  const isOwner = (endpointId: Uuid): boolean => store.shards[shardOf(endpointId)]!.owner === worker.id;
-  for (const { endpointId, breaker, failingSince, holdUntil } of health) {
+/** Only the owner of an endpoint's lane may write its health. */
+function writeHealth(store: MemoryStore, { health, endpointNotes, worker }: SettleBatch): void {
+  const isOwner = (endpointId: Uuid): boolean => store.ownerOf(endpointId) === worker.id;
+  for (const { endpointId, breaker, failingSince, holdUntil, adaptive = null } of health) {
     if (!isOwner(endpointId)) continue;
-    const latest = Math.max(store.health.get(endpointId)?.holdUntil ?? 0, holdUntil ?? 0);
-    store.health.set(endpointId, { breaker, failingSince, holdUntil: latest === 0 ? null : latest });
+    const stored = store.health.get(endpointId);
+    const latest = Math.max(stored?.holdUntil ?? 0, holdUntil ?? 0) || null;
+    if (breaker !== null)
+      store.health.set(endpointId, { breaker, failingSince, holdUntil: latest, adaptive });
+    else if (stored !== undefined) stored.holdUntil = latest;
+    else
+      store.health.set(endpointId, {
+        breaker: CLOSED_BREAKER,
+        failingSince: null,
+        holdUntil: latest,
+        adaptive: null,
+      });
   }
-  for (const note of circuitNotes)
-    if (isOwner(note.endpointId) && !store.circuitNotes.has(note.id)) store.circuitNotes.set(note.id, note);
+  for (const note of endpointNotes)
+    if (isOwner(note.endpointId) && !store.endpointNotes.has(note.id)) store.endpointNotes.set(note.id, note);
 }

@@ -25,7 +25,7 @@ function markStarted(store: MemoryStore, start: Start, workerId: Uuid): boolean 
   const row = store.queue.get(start.deliveryId);
   if (row === undefined || row.attempts !== start.attempts) return false;
   if (store.shards[start.shard]!.owner !== workerId) return false;
-  row.startedAt = store.now();
+  row.startedAt = Math.max(store.now(), start.at ?? 0);
   if (start.careful) row.carefulStarts += 1;
   if (start.probe !== null) {
     const { endpointId, breaker } = start.probe;

@@ -6,9 +6,10 @@
  * see number 8 before number 7, as happens in PostgreSQL when two commits overlap.
  */
 import type { Clock } from '../domain/clock.ts';
-import { type Endpoint, SHARDS, shardOf } from '../domain/endpoint.ts';
+import { type Endpoint, SHARDS, shardOf, shardOfLane } from '../domain/endpoint.ts';
 import { timeOfId, type Uuid } from '../domain/ids.ts';
-import type { CircuitNote } from '../domain/operational.ts';
+import type { EndpointNote } from '../domain/operational.ts';
+import { DEFAULT_REGION, DEFAULT_REGION_NAME } from '../domain/region.ts';
 import type { NewDelivery } from '../ports/accept-log.ts';
 import type { StoredConversion } from '../ports/conversion-store.ts';
 import type { OutboxRow } from '../ports/outbox-store.ts';
@@ -33,7 +34,7 @@ import type {
 
 export interface MemoryStoreOptions {
   /** The store's clock. Its timers must not depend on the life of any simulated process. */
-  readonly clock: Pick<Clock, 'now' | 'after'>;
+  readonly clock: Pick<Clock, 'now' | 'after'> & Partial<Pick<Clock, 'monotonic'>>;
   /** How long a commit takes to become visible after its numbers were assigned. Default: no time. */
   readonly commitDelayMs?: () => number;
   /** At most this many deliveries end in one call of `skip` or `expire`. */
@@ -49,7 +50,7 @@ export class MemoryStore {
   commitDelayMs: () => number;
 
   readonly events = new Map<Uuid, StoredEvent>();
-  readonly queue = new QueueTable(() => this.now());
+  readonly queue = new QueueTable(() => this.visibleNow());
   readonly fanOutSlices = new Set<StoredSlice>();
   readonly finished = new Map<Uuid, FinishedDelivery>();
   readonly deadLetters = new Map<Uuid, DeadLetter>();
@@ -64,8 +65,10 @@ export class MemoryStore {
   readonly debounceWindows = new Map<string, { firstId: Uuid; readonly until: number }>();
   /** Which delivery was sent instead of a skipped one. */
   readonly debounced = new Map<Uuid, Uuid>();
+  /** When a delivery was skipped like this, as `visibleNow`. */
+  readonly debouncedAt = new Map<Uuid, number>();
   readonly health = new Map<Uuid, StoredHealth>();
-  readonly circuitNotes = new Map<Uuid, CircuitNote>();
+  readonly endpointNotes = new Map<Uuid, EndpointNote>();
   /** By `conversionName`. */
   readonly conversions = new Map<string, StoredConversion>();
   /** By `idempotencyKeyName`. */
@@ -73,12 +76,9 @@ export class MemoryStore {
   readonly tenants = new Set<string>();
   readonly endpoints = new Map<Uuid, StoredEndpoint>();
   readonly workers = new Map<Uuid, WorkerRow>();
-  readonly shards: readonly ShardRow[] = Array.from({ length: SHARDS }, () => ({
-    owner: null,
-    epoch: 0,
-    takenAt: null,
-    uncleanAt: [],
-  }));
+  /** The names of the regions, by number. The default region has number 0. */
+  readonly regions: string[] = [DEFAULT_REGION_NAME];
+  readonly shards: ShardRow[] = newShards();
   /** By number. */
   readonly outbox = new Map<number, StoredOutboxRow>();
   readonly rejectedOutbox: RejectedOutboxRow[] = [];
@@ -103,6 +103,11 @@ export class MemoryStore {
     return this.clock.now();
   }
 
+  /** The time that decides which commits are visible. Unlike `now` it never steps. */
+  visibleNow(): number {
+    return this.clock.monotonic?.() ?? this.clock.now();
+  }
+
   /** 1 even before the first number was assigned, like the `last_value` of a PostgreSQL sequence. */
   get lastSeq(): number {
     return Math.max(1, this.#seq);
@@ -112,9 +117,18 @@ export class MemoryStore {
     return this.#endpointVersion;
   }
 
+  /** Whether an endpoint of these tenants has changed since the version, or the store has never had that version. */
+  hasChangedSince(version: number, tenants: ReadonlySet<string>): boolean {
+    if (version === this.#endpointVersion) return false;
+    if (version > this.#endpointVersion) return true;
+    for (const { endpoint, version: changedAt } of this.endpoints.values())
+      if (changedAt > version && tenants.has(endpoint.tenant)) return true;
+    return false;
+  }
+
   /** Slices of large fan-outs from the commit that accepted them until the commit that writes them. */
   get unwrittenSlices(): StoredSlice[] {
-    const now = this.now();
+    const now = this.visibleNow();
     return [...this.fanOutSlices].filter(({ visibleAt, writtenAt }) => visibleAt <= now && writtenAt > now);
   }
 
@@ -141,8 +155,36 @@ export class MemoryStore {
         });
   }
 
+  /** The number of a region, which is created if it does not exist. Null: the default region. */
+  regionNumber(name: string | null): number {
+    if (name === null) return DEFAULT_REGION;
+    if (!this.regions.includes(name)) {
+      this.regions.push(name);
+      this.shards.push(...newShards());
+    }
+    return this.regions.indexOf(name);
+  }
+
+  /** The shard that the lane of an endpoint is in. */
+  shardOfLane(endpointId: Uuid): number {
+    const stored = this.endpoints.get(endpointId);
+    return stored === undefined ? shardOf(endpointId) : shardOfLane(stored.endpoint);
+  }
+
+  /** Changes the region of an endpoint. Its lane stays where it is until its owner moves it. */
+  changeRegion(id: Uuid, region: string | null): void {
+    const { endpoint } = this.endpoints.get(id)!;
+    const wantedShard = region === null ? null : this.regionNumber(region) * SHARDS + shardOf(id);
+    this.putEndpoint({ ...endpoint, region, wantedShard, placement: endpoint.placement + 1 });
+  }
+
+  moveLane(id: Uuid): void {
+    const { endpoint } = this.endpoints.get(id)!;
+    this.putEndpoint({ ...endpoint, shard: endpoint.wantedShard, placement: endpoint.placement + 1 });
+  }
+
   ownerOf(endpointId: Uuid): Uuid | null {
-    return this.shards[shardOf(endpointId)]!.owner;
+    return this.shards[this.shardOfLane(endpointId)]!.owner;
   }
 
   /** Creates or replaces an endpoint and raises the version of the endpoints. */
@@ -159,7 +201,7 @@ export class MemoryStore {
   }
 
   /** Adds a row to the outbox, as `posthorn.publish` does. The row is visible from `visibleAt` on. */
-  publish(row: Omit<OutboxRow, 'seq'>, visibleAt = this.now()): void {
+  publish(row: Omit<OutboxRow, 'seq'>, visibleAt = this.visibleNow()): void {
     this.#outboxSeq += 1;
     this.outbox.set(this.#outboxSeq, {
       ...row,
@@ -191,6 +233,17 @@ export class MemoryStore {
     const session = this.workers.get(workerId)?.session;
     if (session !== undefined) session.isOpen = false;
   }
+}
+
+/** The shards of one region. */
+function newShards(): ShardRow[] {
+  return Array.from({ length: SHARDS }, () => ({
+    owner: null,
+    epoch: 0,
+    takenAt: null,
+    uncleanAt: [],
+    diedAt: Number.NEGATIVE_INFINITY,
+  }));
 }
 
 /** Rounds to microseconds, the precision of PostgreSQL's timestamps. */

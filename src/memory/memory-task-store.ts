@@ -1,5 +1,5 @@
 import type { DeliveryStatus } from '../domain/delivery.ts';
-import { firstIdAt, type Uuid } from '../domain/ids.ts';
+import { eventIdOfDelivery, firstIdAt, type Uuid } from '../domain/ids.ts';
 import type { ChunkResult, ClaimedTask, TaskStore } from '../ports/task-store.ts';
 import { replayDelivery } from './memory-replayer.ts';
 import type { MemoryStore } from './memory-store.ts';
@@ -24,11 +24,11 @@ export function createMemoryTaskStore(store: MemoryStore): TaskStore {
       Object.assign(free, { state: 'running', runner, heartbeatAt: now, updatedAt: now });
       return { id: free.id, runner };
     },
-    async runChunk(claimed, maxDeliveries) {
+    async runChunk(claimed, maxDeliveries, notBefore) {
       const task = findClaimed(claimed);
       return task === undefined
         ? { isRunning: false, isWaiting: false, endpointIds: [] }
-        : runChunk(store, task, maxDeliveries);
+        : runChunk(store, task, maxDeliveries, notBefore);
     },
     async release({ id, runner }) {
       const task = store.tasks.get(id);
@@ -42,10 +42,17 @@ export function createMemoryTaskStore(store: MemoryStore): TaskStore {
   };
 }
 
-function runChunk(store: MemoryStore, task: TaskRow, maxDeliveries: number): ChunkResult {
+function runChunk(
+  store: MemoryStore,
+  task: TaskRow,
+  maxDeliveries: number,
+  notBefore: number | undefined,
+): ChunkResult {
   const chunk = selectDeliveries(store, task).slice(0, maxDeliveries);
   const moved = chunk.filter(({ id, endpointId }) =>
-    task.kind === 'replay' ? replayDelivery(store, id, endpointId) : discard(store, id, task.createdBy),
+    task.kind === 'replay'
+      ? replayDelivery(store, id, endpointId, notBefore)
+      : discard(store, id, task.createdBy),
   );
   const now = store.now();
   task.cursor = chunk.at(-1)?.id ?? task.cursor;
@@ -86,7 +93,7 @@ function listCandidates(store: MemoryStore, createdAt: number): Candidate[] {
 }
 
 function matches(delivery: Candidate, selection: TaskSelection): boolean {
-  const { tenant, endpointId, statuses, type, reason, since, until, ids } = selection;
+  const { tenant, endpointId, statuses, type, reason, since, until, ids, eventId } = selection;
   const isWaiting = delivery.status === 'pending' || delivery.status === 'retrying';
   return (
     statuses.includes(delivery.status) &&
@@ -96,7 +103,8 @@ function matches(delivery: Candidate, selection: TaskSelection): boolean {
     (reason === null || isWaiting || delivery.reason === reason) &&
     (since === null || delivery.id >= firstIdAt(since)) &&
     (until === null || delivery.id < firstIdAt(until)) &&
-    (ids === null || ids.includes(delivery.id))
+    (ids === null || ids.includes(delivery.id)) &&
+    (eventId == null || eventIdOfDelivery(delivery.id) === eventId)
   );
 }
 

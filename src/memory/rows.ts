@@ -1,4 +1,5 @@
 /** What the memory store keeps, one interface per table. Times are milliseconds since the epoch. */
+import type { AdaptiveRecord } from '../domain/adaptive-limits.ts';
 import type { BreakerRecord } from '../domain/breaker.ts';
 import type { ConversionNote } from '../domain/conversion-header.ts';
 import type { DeliveryStatus } from '../domain/delivery.ts';
@@ -115,6 +116,7 @@ export interface StoredHealth {
   breaker: BreakerRecord;
   failingSince: number | null;
   holdUntil: number | null;
+  adaptive: AdaptiveRecord | null;
 }
 
 export interface StoredEndpoint {
@@ -135,8 +137,11 @@ export interface StoreSession {
 export interface WorkerRow {
   readonly id: Uuid;
   readonly name: string;
+  /** The number of its region. */
+  readonly region: number;
   session: StoreSession;
   renewedAt: number;
+  renewals: number;
   stopping: boolean;
 }
 
@@ -147,6 +152,8 @@ export interface ShardRow {
   takenAt: number | null;
   /** When its owners died, latest first, at most eight. */
   uncleanAt: number[];
+  /** When its last owner died, as `MemoryStore.visibleNow`. */
+  diedAt: number;
 }
 
 export interface StoredOutboxRow extends OutboxRow, Committed {
@@ -169,6 +176,7 @@ export interface TaskSelection {
   /** Accepted before this time. */
   readonly until: number | null;
   readonly ids: readonly Uuid[] | null;
+  readonly eventId?: Uuid | null;
 }
 
 export interface TaskRow {

@@ -47,6 +47,7 @@ function newOutbox(types: readonly string[], error: Error) {
     batchRows: BATCH_ROWS,
     batchBytes: 1000,
     onRejected() {},
+    onHeld() {},
     onProblem() {},
   });
   return { drainer, calls, rejected, waiting: () => waiting.map(({ type }) => type) };
@@ -72,14 +73,14 @@ test('a row that times out alone lets the rows behind it pass, and is rejected w
   expect(outbox.rejected).toEqual(['1: Not stored. (cancelled)']);
 });
 
-test('a row is never rejected because the database is away', async () => {
+test('a row is never rejected because the database cannot be reached', async () => {
   const outbox = newOutbox(['bad', 'bad'], unavailable('unavailable'));
   for (let n = 1; n <= 10; n += 1) expect(await outbox.drainer.runOnce()).toBe(false);
   expect(outbox.rejected).toEqual([]);
   expect(outbox.waiting()).toEqual(['bad', 'bad']);
 });
 
-test('the leader polls five times as slowly after ten seconds without a row, and quickly again after one', async () => {
+test('the leader lets a row wait for a hundredth of the time since the last one, at most ten polls', async () => {
   let now = 0;
   let rows = 0;
   const pauses: number[] = [];
@@ -117,6 +118,7 @@ test('the leader polls five times as slowly after ten seconds without a row, and
     batchRows: BATCH_ROWS,
     batchBytes: 1000,
     onRejected() {},
+    onHeld() {},
     onProblem() {},
   });
   const poll = async (found: number): Promise<number> => {
@@ -127,11 +129,66 @@ test('the leader polls five times as slowly after ten seconds without a row, and
     return pauses.at(-1)!;
   };
   drainer.start();
-  expect(await poll(0)).toBe(100);
-  expect(await poll(1)).toBe(20);
-  now += 10_000;
   expect(await poll(0)).toBe(20);
-  now += 1;
+  now += 10_000;
   expect(await poll(0)).toBe(100);
+  now += 3_600_000;
+  expect(await poll(0)).toBe(200);
+  expect(await poll(1)).toBe(20);
+  now += 2_000;
+  expect(await poll(0)).toBe(20);
+  now += 1_000;
+  expect(await poll(0)).toBe(30);
   await drainer.stop();
+});
+
+test('rows of a tenant at its limit stay in order and are not counted as failures, and the rows of others pass', async () => {
+  let now = 0;
+  let isAtLimit = true;
+  const held: string[] = [];
+  let waiting: OutboxRow[] = ['big', 'big', 'big', 'big', 'big', 'a', 'b'].map((tenant, index) => ({
+    seq: String(index + 1),
+    id: newEventId(Date.now()),
+    tenant,
+    type: 'a.b',
+    data: Buffer.from('1'),
+    idempotencyKey: null,
+    options: null,
+  }));
+  const stored: string[] = [];
+  const drainer = new Drainer({
+    outbox: {
+      read: async ({ maxRows, exceptTenants = [] }) =>
+        waiting.filter(({ tenant }) => !exceptTenants.includes(tenant)).slice(0, maxRows),
+      reject: () => Promise.reject(new Error('nothing is rejected')),
+    },
+    sink: {
+      async accept(events: readonly CommittedEvent[]) {
+        const isHeld = ({ tenant }: CommittedEvent) => tenant === 'big' && isAtLimit;
+        const taken = events.filter((event) => !isHeld(event)).map(({ outboxSeq }) => outboxSeq!);
+        stored.push(...taken);
+        waiting = waiting.filter(({ seq }) => !taken.includes(seq));
+        return events.map((event) => (isHeld(event) ? new Problem('rate_limited', 'At its limit.') : {}));
+      },
+    },
+    clock: { ...systemClock, monotonic: () => now },
+    isLeader: () => true,
+    pollMs: 20,
+    standInMs: 1000,
+    batchRows: BATCH_ROWS,
+    batchBytes: 1000,
+    onRejected() {},
+    onHeld: (tenant, reason) => held.push(`${tenant}: ${reason}`),
+    onProblem() {},
+  });
+  for (let n = 0; n < 10; n += 1) {
+    await drainer.runOnce();
+    now += 600;
+  }
+  expect(stored).toEqual(['6', '7']);
+  expect(held).toEqual(['big: At its limit.']);
+  isAtLimit = false;
+  now += 60_000;
+  for (let n = 0; n < 3; n += 1) await drainer.runOnce();
+  expect(stored).toEqual(['6', '7', '1', '2', '3', '4', '5']);
 });

@@ -6,6 +6,7 @@
  *                           │  ├ another process stored it: nothing to do
  *                           │  ├ the database is unavailable: the row stays and is read again
  *                           │  ├ this row alone takes too long: it is tried again, after the rows behind it
+ *                           │  ├ its tenant has too many unwritten deliveries: all rows of the tenant wait, others pass
  *                           │  └ this row alone fails ──▶ rejected (kept, with the reason)
  *                           └────────── posthorn.retry_rejected ───────────────┘
  *
@@ -19,7 +20,8 @@ import type { Uuid } from '../domain/ids.ts';
 import { isProblem, Problem } from '../domain/problem.ts';
 import type { OutboxStore } from '../ports/outbox-store.ts';
 import { storeFailureOf } from '../ports/store-error.ts';
-import { ReadPosition } from './read-position.ts';
+import { HeldTenants } from './held-tenants.ts';
+import { FIRST, ReadPosition } from './read-position.ts';
 import { readRow } from './read-row.ts';
 
 /** Stores committed events and returns one answer per event. A `Problem` with code "invalid" is final. */
@@ -39,6 +41,8 @@ export interface DrainerOptions {
   readonly batchRows: number;
   readonly batchBytes: number;
   readonly onRejected: (id: Uuid, reason: string) => void;
+  /** Called once a minute while rows of a tenant wait because of its limit. */
+  readonly onHeld: (tenant: string, reason: string) => void;
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
@@ -51,25 +55,30 @@ interface RejectedRow {
 type Answers = ReadonlyMap<CommittedEvent, object | Error>;
 
 const PAUSE_AFTER_FAILURE_MS = 200;
-/** After this time without a row the leader polls more slowly. Most installations publish nothing for long times, or never. */
-const IDLE_AFTER_MS = 10_000;
-const IDLE_POLL_FACTOR = 5;
+/** Most installations rarely use the outbox, or never do. Without rows the leader reads up to this many times less often. */
+const MAX_IDLE_FACTOR = 10;
+/** The pause between two reads, as a share of the time since the last row. */
+const IDLE_SHARE = 0.01;
+const CHECKS_PER_STAND_IN = 4;
 /** A row that fails this often for a reason that may be temporary is rejected. */
 const MAX_FAILURES = 5;
 
 export class Drainer {
   readonly #options: DrainerOptions;
   readonly #position = new ReadPosition();
+  readonly #held: HeldTenants;
   /** How often each waiting row has failed, by `seq`. */
   #failures = new Map<string, number>();
   #lastReadAt = Number.NEGATIVE_INFINITY;
-  #lastRowAt = Number.NEGATIVE_INFINITY;
+  #lastRowAt: number;
   #cancel: (() => void) | null = null;
   #running: Promise<void> | null = null;
-  #stopped = false;
+  #isStopped = false;
 
   constructor(options: DrainerOptions) {
     this.#options = options;
+    this.#lastRowAt = options.clock.monotonic();
+    this.#held = new HeldTenants(options.onHeld);
   }
 
   start(): void {
@@ -78,13 +87,13 @@ export class Drainer {
 
   /** Resolves when the rows that were read are stored. */
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.#isStopped = true;
     this.#cancel?.();
     await this.#running;
   }
 
   #schedule(delayMs: number): void {
-    if (this.#stopped) return;
+    if (this.#isStopped) return;
     this.#cancel = this.#options.clock.after(delayMs, () => {
       this.#running = this.#drain().finally(() => {
         this.#running = null;
@@ -96,7 +105,7 @@ export class Drainer {
     const { clock, isLeader, standInMs } = this.#options;
     try {
       let hasMore = isLeader() || clock.monotonic() - this.#lastReadAt >= standInMs;
-      while (hasMore && !this.#stopped) hasMore = await this.runOnce();
+      while (hasMore && !this.#isStopped) hasMore = await this.runOnce();
       this.#schedule(this.#failures.size > 0 ? PAUSE_AFTER_FAILURE_MS : this.#pollMs);
     } catch (error) {
       this.#options.onProblem('read the outbox', error);
@@ -105,9 +114,11 @@ export class Drainer {
   }
 
   get #pollMs(): number {
-    const { clock, pollMs } = this.#options;
-    const isIdle = clock.monotonic() - this.#lastRowAt > IDLE_AFTER_MS;
-    return isIdle ? pollMs * IDLE_POLL_FACTOR : pollMs;
+    const { clock, isLeader, pollMs, standInMs } = this.#options;
+    // Between its reads, a stand-in only checks whether it has become the leader.
+    if (!isLeader()) return Math.max(pollMs, standInMs / CHECKS_PER_STAND_IN);
+    const idleMs = clock.monotonic() - this.#lastRowAt;
+    return Math.min(Math.max(pollMs, idleMs * IDLE_SHARE), pollMs * MAX_IDLE_FACTOR);
   }
 
   /** Moves one batch. Returns true if it was full, so that there may be more. */
@@ -121,6 +132,7 @@ export class Drainer {
       minAgeMs: isLeader() ? 0 : standInMs,
       maxRows: batchRows,
       maxBytes: batchBytes,
+      exceptTenants: this.#held.startRead(startedAt, afterSeq === FIRST),
     });
     const now = clock.monotonic();
     this.#position.recordRead({ afterSeq, tookMs: now - startedAt, lastSeq: rows.at(-1)?.seq ?? null, now });
@@ -167,8 +179,12 @@ export class Drainer {
       const answer = answered.get(event);
       if (answer === undefined) failures.set(event.outboxSeq!, this.#failures.get(event.outboxSeq!)!);
       if (!(answer instanceof Error)) continue;
-      const { id, outboxSeq } = event;
+      const { id, tenant, outboxSeq } = event;
       const seq = outboxSeq!;
+      if (isProblem(answer, 'rate_limited')) {
+        this.#held.add(tenant, answer.message, this.#options.clock.monotonic());
+        continue;
+      }
       const count = (this.#failures.get(seq) ?? 0) + (isOutage(answer) ? 0 : 1);
       if (isProblem(answer, 'invalid') || count >= MAX_FAILURES)
         rejected.push({ seq, id, reason: reasonOf(answer) });
@@ -184,7 +200,7 @@ export class Drainer {
   }
 }
 
-/** A row that alone takes longer than a statement may is to blame itself. */
+/** False for a timeout: the row was alone in its statement, so the row is at fault. */
 const isOutage = (error: Error): boolean =>
   isProblem(error, 'unavailable') && storeFailureOf(error.cause) !== 'timeout';
 

@@ -1,7 +1,7 @@
 /**
  * Decides where to start reading the outbox.
  *
- * Normally it starts at the first row, which also finds rows of a transaction that took its numbers early and committed
+ * Normally a read starts at the first row, which also finds rows of a transaction that took its numbers early and committed
  * late. But while an old snapshot keeps PostgreSQL from removing deleted rows, a read from the first row steps over all
  * of them. Then most reads start at the position of two seconds ago, and reads from the first row are so rare that they
  * take a twentieth of the time.
@@ -20,7 +20,8 @@ export interface OutboxReadResult {
   readonly now: number;
 }
 
-const FIRST = '0';
+/** Reads from the first row. */
+export const FIRST = '0';
 /** After a slow read from the first row, wait this many times as long before the next one. */
 const FULL_READ_PAUSE_FACTOR = 20;
 

@@ -76,13 +76,17 @@ async function viaPostgresJs(
   sql: string,
   values: Parameters,
 ) {
-  if (!inTransaction) throw notInTransaction('the sql of postgres itself', 'the one that sql.begin gives');
+  if (!inTransaction)
+    throw notInTransaction('the sql of postgres itself', 'the sql that sql.begin passes to your function');
   return tx.unsafe(sql, [...values]);
 }
 
 async function viaKysely(tx: KyselyTransaction, sql: string, values: Parameters) {
   if (!tx.isTransaction)
-    throw notInTransaction('the Kysely instance itself', 'what transaction().execute gives');
+    throw notInTransaction(
+      'the Kysely instance itself',
+      'the transaction that transaction().execute passes to your function',
+    );
   // The same as Kysely's CompiledQuery.raw.
   const query = {
     sql,
@@ -94,7 +98,11 @@ async function viaKysely(tx: KyselyTransaction, sql: string, values: Parameters)
 }
 
 async function viaDrizzle(tx: DrizzleTransaction, inTransaction: boolean, sql: string, values: Parameters) {
-  if (!inTransaction) throw notInTransaction('the Drizzle database itself', 'what transaction gives');
+  if (!inTransaction)
+    throw notInTransaction(
+      'the Drizzle database itself',
+      'the transaction that transaction() passes to your function',
+    );
   // Drizzle accepts any object that returns its text and parameters.
   const query = { getSQL: () => query, toQuery: () => ({ sql, params: [...values] }) };
   const answer = await tx.execute(query as never);

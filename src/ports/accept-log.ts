@@ -64,12 +64,36 @@ export interface AppendOptions {
   /** True if an earlier try may have committed some of these ids: they must not be written twice. */
   readonly mayBeStored: boolean;
   readonly idempotencyTtlMs: number;
+  /** The process's time. Keys are kept from then on, or from the store's time if that is later. Absent: the store's time. */
+  readonly now?: number;
+  /** False: expired keys still count, because the clock may be wrong. Default true. */
+  readonly mayExpireKeys?: boolean;
   /** The outbox rows of these events, deleted by the same commit. Null if the events do not come from the outbox. */
   readonly outboxSeqs: readonly string[] | null;
+  /** True: `outboxSeqs` are parked Kafka records, not rows of the outbox. */
+  readonly fromParkedRecords?: boolean | undefined;
+  /**
+   * The Kafka partition that the events come from. The same commit moves its position, and the commit skips records that
+   * are stored already. Throws `StoreError` with `fenced` if another process has taken the partition.
+   */
+  readonly partition?: PartitionMark | undefined;
+}
+
+export interface PartitionMark {
+  readonly partitionId: number;
+  readonly epoch: string;
+  /** Of the events, in their order. */
+  readonly offsets: readonly string[];
+  /** The new position, if this commit stores as many events as `batchEvents`. Otherwise the commit records their offsets. */
+  readonly upTo: string;
+  readonly batchEvents: number;
 }
 
 export type AppendResult =
-  /** The endpoints have changed since `endpointVersion`. Nothing was written: refresh, match again, append again. */
+  /**
+   * Endpoints of these tenants have changed since `endpointVersion`, or the store does not know that version. Nothing was
+   * written: refresh, match again, append again.
+   */
   | { readonly stale: true }
   /** Ids that are not in `written` were stored by an earlier try, or lost their idempotency key to another event. */
   | { readonly stale: false; readonly written: ReadonlySet<Uuid> | 'all' };
@@ -110,11 +134,17 @@ export interface AcceptLog {
   /** Creates tenants that do not exist yet. */
   ensureTenants(names: readonly string[]): Promise<void>;
 
-  /** Creates the storage that covers ids made at `oldestMs` and later. Called after `missing_partition`. */
-  ensurePartitions(oldestMs: number): Promise<void>;
+  /** Creates the storage that covers ids made from `oldestMs` to `newestMs`. Called after `missing_partition`. */
+  ensurePartitions(idTimes: IdTimes): Promise<void>;
 
   /** Returns the time of the store's clock in milliseconds since the epoch, which all processes share. */
   now(): Promise<number>;
+}
+
+/** The times in the ids of events, in milliseconds since the epoch. */
+export interface IdTimes {
+  readonly oldestMs: number;
+  readonly newestMs: number;
 }
 
 export interface EventLookup {

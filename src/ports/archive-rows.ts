@@ -1,6 +1,6 @@
 /** Rows of the archived tables, without loss: times have microseconds, payloads are bytes. */
 import type { ArchiveKind } from '../domain/archive.ts';
-import type { Uuid } from '../domain/ids.ts';
+import { idPrefixes, type Uuid } from '../domain/ids.ts';
 
 export interface EventRow {
   readonly id: Uuid;
@@ -72,14 +72,22 @@ export function expungeRow(kind: ArchiveKind, row: ArchivedRow, expungedAt: numb
     const marks = { expunged_at: Math.floor(expungedAt), expunged_by: 'tombstone' };
     return { ...(row as EventRow), data: null, options: JSON.stringify({ ...marks, ...options }) };
   }
-  if (kind === 'attempts')
-    return {
-      ...(row as AttemptRow),
-      request_headers: '{}',
-      response_headers: null,
-      response_body: null,
-      response_truncated: false,
-      error_message: null,
-    };
+  if (kind === 'attempts') return { ...expungeAnswer(row as AttemptRow), request_headers: '{}' };
   return row;
+}
+
+/** The attempt without what the receiver answered. */
+export const expungeAnswer = (row: AttemptRow): AttemptRow => ({
+  ...row,
+  response_headers: null,
+  response_body: null,
+  response_truncated: false,
+  error_message: null,
+});
+
+/** The public id of the batch that an attempt sent. Null: it sent a single event. */
+export function batchOfAttempt({ request_headers }: AttemptRow): string | null {
+  if (!request_headers.includes(`"${idPrefixes.batch}_`)) return null;
+  const id = (JSON.parse(request_headers) as Record<string, string>)['webhook-id'];
+  return id?.startsWith(`${idPrefixes.batch}_`) === true ? id : null;
 }

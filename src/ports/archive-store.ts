@@ -8,6 +8,7 @@
  */
 import type { ArchivedPart, ArchiveKind } from '../domain/archive.ts';
 import type { Uuid } from '../domain/ids.ts';
+import type { StoredTombstone } from '../domain/tombstones.ts';
 import type { ArchivedRow, RowsByKind } from './archive-rows.ts';
 import type { Partition } from './retention-store.ts';
 
@@ -25,7 +26,7 @@ export interface RecordedPart extends Omit<ArchivedPart, 'minId' | 'maxId'> {
 
 /** A part that contains something that was expunged. */
 export interface StalePart extends RecordedPart {
-  /** When it was marked. The mark stays if this has changed since. */
+  /** When the part was marked as stale. `clearStale` keeps the mark if this time has changed since. */
   readonly staleAt: string;
 }
 
@@ -35,6 +36,16 @@ export interface Tombstones {
   readonly events: ReadonlyMap<Uuid, number>;
   /** Tenants whose data from before this time was deleted. */
   readonly tenants: ReadonlyMap<string, number>;
+  /** Public ids of batches whose answers were deleted, because they contained one of these events. */
+  readonly batches: ReadonlySet<string>;
+}
+
+/** The copy of the tombstones in the archive. */
+export interface TombstoneCopy {
+  /** Identifies the copy that the store wrote or read last. Null: none. */
+  readonly token: Uuid | null;
+  /** The number of the last tombstone in it. */
+  readonly upTo: string;
 }
 
 export interface RowRange {
@@ -71,6 +82,11 @@ export interface ArchiveStore {
 
   /** Partitions that retention wants to drop and that are not verified, oldest first. */
   listRequested(): Promise<readonly Partition[]>;
+  /**
+   * Whether exports must not rest: a partition has waited for its export for a day, or a younger one of its kind has expired too.
+   * `days`: how long each kind is kept.
+   */
+  isBehind(days: Readonly<Record<ArchiveKind, number>>): Promise<boolean>;
   listParts(filter: {
     readonly kind?: ArchiveKind;
     readonly day?: string;
@@ -85,11 +101,17 @@ export interface ArchiveStore {
     maxRows: number,
     maxBytes: number,
   ): Promise<readonly RowsByKind[K][]>;
-  countRows(kind: ArchiveKind, from: Uuid, to: Uuid): Promise<number>;
-  /** The time of the store, by whose clock expunges are dated: milliseconds since 1970. */
-  readTime(): Promise<number>;
-  /** Records a part that was read back. `startedAt`: the time of the store before its rows were read. What was expunged since then makes the part stale at once. */
-  recordPart(part: RecordedPart, startedAt: number): Promise<void>;
+  /** Counts in short statements, and calls `rest` after each. */
+  countRows(kind: ArchiveKind, from: Uuid, to: Uuid, rest?: () => Promise<void>): Promise<number>;
+  /** About how many rows a partition has. Calls `rest` if it must count them. */
+  estimateRows(partition: Partition, rest?: () => Promise<void>): Promise<number>;
+  /** Identifies the last expunge. A number and not a time: the clock of the store may be set back. */
+  readLastTombstone(): Promise<string>;
+  /**
+   * Records a part that was read back. `lastTombstone`: the last expunge before its rows were read. A later one makes the part
+   * stale at once.
+   */
+  recordPart(part: RecordedPart, lastTombstone: string): Promise<void>;
   /** Forgets parts of a partition, so that they are written again. */
   forgetParts(partition: string, days: readonly string[]): Promise<void>;
   markVerified(partition: string, rows: number): Promise<void>;
@@ -100,12 +122,25 @@ export interface ArchiveStore {
   /** `error` null: the task is done. */
   closeTask(task: Uuid, error: string | null): Promise<void>;
 
-  /** Remembers why the archive cannot be written, so that an operational event tells of it. Null: it can be written again. */
+  /** Records why the archive cannot be written, for an operational event. Null: the archive can be written again. */
   setFailure(failure: { readonly partition: string | null; readonly message: string } | null): Promise<void>;
 
   /** Parts that contain something that was expunged, oldest first. */
   listStaleParts(): Promise<readonly StalePart[]>;
   readTombstones(part: Pick<RecordedPart, 'minId' | 'maxId'>): Promise<Tombstones>;
+  /**
+   * Adds tombstones for batches that contained an expunged event, which only the archive knew. Other parts with answers to these
+   * batches become stale.
+   */
+  addBatchTombstones(batchIds: readonly Uuid[]): Promise<void>;
+  /** Tombstones of a day (UTC), in the order of their numbers. */
+  listTombstones(day: string): Promise<readonly StoredTombstone[]>;
+  /** Days with tombstones that were written or applied after the one with this number. */
+  listChangedDays(after: string): Promise<readonly string[]>;
+  /** Adds tombstones that the store lacks, and applies them. Returns how many were new. */
+  mergeTombstones(tombstones: readonly StoredTombstone[]): Promise<number>;
+  readTombstoneCopy(): Promise<TombstoneCopy>;
+  setTombstoneCopy(copy: TombstoneCopy): Promise<void>;
   /** Replaces the record of a part that was rewritten. It stays stale. */
   replacePart(part: StalePart): Promise<void>;
   /** The part contains nothing that was expunged before `staleAt`. It stays stale if something was expunged since. */

@@ -30,6 +30,8 @@ export interface BatchStart {
   readonly id: Uuid;
   readonly endpointId: Uuid;
   readonly shard: number;
+  /** The worker's time, as in `Start`. */
+  readonly at?: number;
   /** In the order of the body. `attempts` is a fence, as in `Start`. */
   readonly members: readonly { readonly deliveryId: Uuid; readonly attempts: number }[];
 }

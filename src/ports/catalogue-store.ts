@@ -18,6 +18,9 @@ export interface CatalogueType {
   readonly name: string;
   /** Null: the mode of the tenant applies. */
   readonly validation: ValidationMode | null;
+  /** Since when the type itself is deprecated. Times are in milliseconds since the epoch. */
+  readonly deprecatedAt: number | null;
+  readonly sunsetAt: number | null;
   /** Changes with every change of the type itself. */
   readonly revision: string;
   /** In the order of their creation. */

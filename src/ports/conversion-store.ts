@@ -1,6 +1,6 @@
 /**
  * Converted payloads. Where a converter ran, its result is stored before the request is sent, once per event, version and
- * hash of the converters. Attempts refer to it by the header `posthorn-conversion`. It goes with the payload of its event.
+ * hash of the converters. Attempts refer to it by the header `posthorn-conversion`. It is deleted with the payload of its event.
  */
 import type { Uuid } from '../domain/ids.ts';
 
@@ -29,7 +29,7 @@ export interface SentQuery {
 export interface ConversionStore {
   /**
    * Stores results and returns what is stored, by `conversionName`: of two processes that convert the same event, the first
-   * one wins. Null: the payload of the event was deleted. Missing: somebody holds a lock on the event; try again later.
+   * one wins. Null: the payload of the event was deleted. Missing: another transaction has locked the event; try again later.
    */
   keep(conversions: readonly StoredConversion[]): Promise<Map<string, Buffer | null>>;
 

@@ -11,10 +11,11 @@
  * The interface has several parts, so that other stores can implement some of them: a log that pushes fresh deliveries
  * could replace `LaneReader.loadLanes`, and a separate history could take the finished deliveries of `SettlementSink`.
  */
+import type { AdaptiveRecord } from '../domain/adaptive-limits.ts';
 import type { BreakerRecord } from '../domain/breaker.ts';
 import type { WaitingDelivery } from '../domain/delivery.ts';
 import type { Uuid } from '../domain/ids.ts';
-import type { CircuitNote } from '../domain/operational.ts';
+import type { EndpointNote } from '../domain/operational.ts';
 import type { AttemptOutcome, Trigger, Verdict } from '../domain/outcome.ts';
 import type { BatchLog } from './batch-log.ts';
 import type { Debouncer } from './debouncer.ts';
@@ -53,10 +54,14 @@ export interface LaneState {
   readonly failingSince: number | null;
   /** The receiver asked to wait until then (`Retry-After` of a 429). Null or absent: it did not. */
   readonly holdUntil?: number | null;
+  /** The limits that an earlier owner set, because the endpoint was slow. Null or absent: none. */
+  readonly adaptive?: AdaptiveRecord | null;
   /** True if a dead letter blocks this FIFO lane. */
   readonly blocked: boolean;
   /** True if no worker can have sent to this endpoint before, so that its rate limit starts with a full bucket. */
   readonly isNew: boolean;
+  /** The shard that the lane is in. Null or absent: the store does not know the endpoint. */
+  readonly shard?: number | null;
 }
 
 export interface WaitingCount {
@@ -96,13 +101,22 @@ export interface Start {
   /** True if a crash of this worker counts against the delivery. */
   readonly careful: boolean;
   readonly shard: number;
+  /** The worker's time. The store records its own time, unless that is earlier: its clock may have stepped back. */
+  readonly at?: number;
   /** Set for the probe of an open circuit: no other worker starts one before `breaker.nextProbeAt`. */
   readonly probe: { readonly endpointId: Uuid; readonly breaker: BreakerRecord } | null;
 }
 
 export interface StartRecorder {
-  /** Records the starts in one commit. Returns the deliveries that may be sent: still unchanged, shard still owned. */
-  markStarted(starts: readonly Start[], workerId: Uuid): Promise<Set<Uuid>>;
+  /**
+   * Records the starts in one commit. Returns the deliveries that may be sent: still unchanged, shard still owned. With
+   * `givesUpSoon`, throws `conflict` soon instead of waiting for a lock that another transaction holds.
+   */
+  markStarted(
+    starts: readonly Start[],
+    workerId: Uuid,
+    options?: { readonly givesUpSoon: boolean },
+  ): Promise<Set<Uuid>>;
 
   /**
    * Records requests that are on the wire while their shard is handed over: the next owner waits for their deadline.
@@ -144,27 +158,35 @@ export interface SettledAttempt {
 /** The new health of an endpoint after an attempt. */
 export interface HealthChange {
   readonly endpointId: Uuid;
-  readonly breaker: BreakerRecord;
+  /** Null: only `holdUntil` changes. The stored circuit stays, in which a probe may have been started meanwhile. */
+  readonly breaker: BreakerRecord | null;
   readonly failingSince: number | null;
   /** The receiver asked to wait until then. Null or absent: the stored time stays. An earlier time never replaces it. */
   readonly holdUntil?: number | null;
+  /** The limits of the endpoint while it is slow. Null or absent: its configured ones. */
+  readonly adaptive?: AdaptiveRecord | null;
   /** Set if the circuit opened or closed: becomes an operational event. */
-  readonly circuitNote?: CircuitNote;
+  readonly circuitNote?: EndpointNote;
+  /** Set if the limits were lowered or restored: becomes an operational event. */
+  readonly limitNote?: EndpointNote;
 }
 
 export interface SettleBatch {
+  /** At most one per delivery. */
   readonly settlements: readonly Settlement[];
   /** At most one per endpoint: the latest. */
   readonly health: readonly HealthChange[];
-  readonly circuitNotes: readonly CircuitNote[];
+  readonly endpointNotes: readonly EndpointNote[];
   readonly worker: { readonly id: Uuid; readonly name: string };
+  /** True: fail with `conflict` or `timeout` soon instead of waiting for a lock that another transaction holds. */
+  readonly givesUpSoon?: boolean;
 }
 
 export interface SettlementSink {
   /**
    * Records attempts, moves deliveries on and updates endpoint health in one commit. Repeating a batch is harmless.
-   * Returns the deliveries that moved; the others were settled or replayed by someone else, and their attempts are
-   * recorded as superseded. Health is written only for shards that the worker still owns. Throws `StoreError`.
+   * Returns the deliveries that moved; the others were settled by another worker, or replayed, and their attempts
+   * are recorded as superseded. Health is written only for lanes in shards that the worker still owns. Throws `StoreError`.
    */
   settle(batch: SettleBatch): Promise<Set<Uuid>>;
 }
@@ -199,7 +221,10 @@ export interface Replayer {
    * Makes deliveries due now, wherever they are: waiting, dead or finished. Their schedule starts again. Returns those
    * that moved; the others belong to a disabled or deleted endpoint, do not exist, or moved at the same moment.
    */
-  replay(deliveries: readonly { readonly id: Uuid; readonly endpointId: Uuid }[]): Promise<Set<Uuid>>;
+  replay(
+    deliveries: readonly { readonly id: Uuid; readonly endpointId: Uuid }[],
+    now?: number,
+  ): Promise<Set<Uuid>>;
 }
 
 export interface ProbeRequester {

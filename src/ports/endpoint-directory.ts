@@ -1,8 +1,9 @@
 /**
  * A cache of all endpoints of the deployment, as of one version. The accept stage matches events against it. It cannot
- * cause wrong matches: `AcceptLog.append` refuses a batch that was matched against an old version.
+ * cause wrong matches: `AcceptLog.append` refuses a batch that was matched against old endpoints of its tenants.
  */
 import type { Endpoint } from '../domain/endpoint.ts';
+import type { EndpointTotals } from '../domain/endpoint-index.ts';
 import type { Uuid } from '../domain/ids.ts';
 
 export interface EndpointDirectory {
@@ -10,7 +11,16 @@ export interface EndpointDirectory {
   /** How often changed endpoints were read from the store. */
   readonly reads: number;
   get(id: Uuid): Endpoint | undefined;
+  /** All endpoints. There may be a million: a loop over them must give other work its turn. */
   all(): Iterable<Endpoint>;
+  ofShard(shard: number): Iterable<Endpoint>;
+  /** Endpoints that are not deleted and subscribe to operational events, and notifiers. */
+  operational(): Iterable<Endpoint>;
+  /** Endpoints that are not deleted and whose URL has the token of the inbox. */
+  atInbox(token: string): Iterable<Endpoint>;
+  /** Counts the endpoints of the tenant. Null: of all tenants. */
+  totalsOf(tenant: string | null): EndpointTotals;
+  totalsOfShard(shard: number): EndpointTotals;
   /** Reads the changed endpoints. Resolves after a read that started after this call. */
   refresh(): Promise<void>;
   /** Calls `listener` after a refresh with every endpoint that is new or changed. */

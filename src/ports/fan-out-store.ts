@@ -30,7 +30,7 @@ export interface SliceDeliveries {
 
 export type SliceResult =
   | 'written'
-  /** The endpoints have changed since `endpointVersion`. Nothing was written: refresh, then write again. */
+  /** Endpoints of the tenant have changed since `endpointVersion`. Nothing was written: refresh, then write again. */
   | 'stale'
   /** Another process has written the slice, or a part of it. */
   | 'gone'
@@ -43,6 +43,9 @@ export interface FanOutStore {
    * After the last tenant it begins again with the first. Null: every delivery is written.
    */
   findNext(afterTenant: string, maxEndpoints: number): Promise<FanOutSlice | null>;
+
+  /** How many unwritten slices the tenant has, counted up to `max`. */
+  countSlices(tenant: string, max: number): Promise<number>;
 
   /** Writes the deliveries of a slice in one commit, which also removes its endpoints from the unwritten ones. */
   write(slice: FanOutSlice, deliveries: SliceDeliveries, endpointVersion: number): Promise<SliceResult>;

@@ -1,9 +1,10 @@
 /**
- * Hands deliveries that this process has just committed over to the sibling that owns their shard, payload included, so
- * that the owner can send them without reading the store. Best effort: all these deliveries are durable already, and a
+ * Hands deliveries that this process has just committed over to the process that owns their shard, on this node or another,
+ * payload included. So the owner can send them without reading the store. Best effort: all these deliveries are durable already, and a
  * sweep of the owner finds those that are lost on the way.
  */
 import type { EventContent } from '../domain/event.ts';
+import type { ProcessLoad } from '../domain/load-meter.ts';
 import type { NewDelivery } from './accept-log.ts';
 
 /** The commit that stored a batch of deliveries. */
@@ -19,17 +20,29 @@ export interface CommittedDelivery {
   readonly event: EventContent;
 }
 
+/** `sibling`: through a connection to the process. `redis`: through a server that both processes reach. */
+export type HandOverRoute = 'sibling' | 'redis';
+
 export interface HandOver {
-  /** Returns false if no reachable process owns the delivery's shard: notify the owner instead. */
-  offer(delivery: NewDelivery, event: EventContent, commit: Commit): boolean;
+  /**
+   * Sends the delivery to the process that owns `shard`, which the delivery's lane is in. Returns the route that it takes, or null if no reachable process
+   * owns the shard: notify the owner instead.
+   */
+  offer(shard: number, delivery: NewDelivery, event: EventContent, commit: Commit): HandOverRoute | null;
 
   /** Tells the other processes which shards this one owns now. */
   announceShards(): void;
 
-  /** Calls `handler` with deliveries that siblings hand over to this process. */
+  /** Calls `handler` with deliveries that other processes hand over to this one. */
   onReceived(handler: (deliveries: readonly CommittedDelivery[], commit: Commit) => void): void;
 
-  /** `ownedShards` returns the shards that this process owns at the moment and will keep. */
-  start(ownedShards: () => readonly number[]): Promise<void>;
+  /** Calls `handler` with deliveries that were offered and probably did not arrive: notify their owners instead. */
+  onUndelivered(handler: (deliveries: readonly CommittedDelivery[], commit: Commit) => void): void;
+
+  /** The worst load among the other processes of this node that deliver, as they last announced it. */
+  readonly siblingLoad: ProcessLoad;
+
+  /** `ownedShards` returns the shards that this process owns at the moment and will keep. It announces them, and its load. */
+  start(ownedShards: () => readonly number[], own?: { readonly load: ProcessLoad }): Promise<void>;
   stop(): Promise<void>;
 }

@@ -62,10 +62,18 @@ export interface DueDigest {
   readonly groups: readonly NoticeGroup[];
 }
 
-export interface SunsetVersion {
+/** An event type or a version that has passed its sunset. */
+export interface PassedSunset {
   readonly eventType: string;
-  readonly version: string;
+  /** Null: the event type itself. */
+  readonly version: string | null;
   readonly sunsetAt: number;
+}
+
+/** The sunsets that an endpoint or a notifier subscribes to. No other sunset is published or marked. */
+export interface SunsetKinds {
+  readonly types: boolean;
+  readonly versions: boolean;
 }
 
 /** One round. All its calls belong to one commit. */
@@ -97,8 +105,8 @@ export interface OperationalRound {
   addNotices(notices: readonly PendingNotice[]): Promise<void>;
   /** Removes and returns the notices of all notifiers whose window has ended. */
   takeDigests(windowMs: number): Promise<readonly DueDigest[]>;
-  /** Returns versions of event types that passed their sunset and were not returned before. */
-  takeSunsets(): Promise<readonly SunsetVersion[]>;
+  /** Returns event types and versions that passed their sunset and were not returned before. */
+  takeSunsets(kinds: SunsetKinds): Promise<readonly PassedSunset[]>;
 
   /** Puts events into the outbox, from where each becomes an event exactly once. */
   publish(events: readonly OperationalEvent[]): Promise<void>;

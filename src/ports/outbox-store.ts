@@ -19,6 +19,8 @@ export interface OutboxRead {
   readonly minAgeMs: number;
   readonly maxRows: number;
   readonly maxBytes: number;
+  /** Skip the rows of these tenants. */
+  readonly exceptTenants?: readonly string[];
 }
 
 export interface OutboxLag {

@@ -6,6 +6,19 @@ export interface RateLimits {
   take(key: string, count?: number): number;
 }
 
+/** The tokens of one key. Times are monotonic, in milliseconds. Calls never wait. */
+export interface RateBucket {
+  /** Takes `count` tokens, or none if there are fewer. */
+  tryTake(now: number, count?: number): boolean;
+  msUntilNext(now: number, count?: number): number;
+}
+
+/** Makes buckets, for this process alone or shared by all processes. */
+export interface RateBuckets {
+  /** A full bucket. `name` identifies it in all processes. */
+  create(name: string, limit: RateLimit): RateBucket;
+}
+
 /** The publish limits that tenants have of their own. */
 export interface TenantLimits {
   /** Reads all of them, by tenant. Tenants that use the default limit are missing. Throws `StoreError`. */

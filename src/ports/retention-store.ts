@@ -22,12 +22,15 @@ export interface Replacement {
 }
 
 export interface PartitionDropper {
-  /** The oldest partition of the table that ended before `cutoffMs`. Null if no partition ended by then, or a task still needs it. */
+  /** The oldest partition of the table that ended before `cutoffMs`. Null: there is none, or a task still needs it. */
   findExpired(table: PartitionedTable, cutoffMs: number): Promise<Partition | null>;
   /** The replacement that an earlier round could not finish. */
   findReplacement(table: PartitionedTable): Promise<Replacement | null>;
-  /** Creates the replacement. Deliveries that ended at `finishedSinceMs` or later stay, with their events and attempts. */
-  prepare(partition: Partition, finishedSinceMs: number): Promise<Replacement>;
+  /**
+   * Creates the replacement. Deliveries that ended at `finishedSinceMs` or later stay, with their events and attempts.
+   * Returns null if it could not get the lock within 50 ms, for instance beside an autovacuum of the partition.
+   */
+  prepare(partition: Partition, finishedSinceMs: number): Promise<Replacement | null>;
   /** Copies a chunk of what is still needed. Returns where to continue. Null: everything is copied. */
   copy(replacement: Replacement, after: Uuid | null, maxRows: number): Promise<Uuid | null>;
   /** Puts the replacement in place. Returns false if it could not get the lock within 50 ms. */

@@ -23,7 +23,7 @@ export interface AttemptRequest {
   readonly endpoint: Endpoint;
   /** As it is sent: converted to the version that the endpoint pins. Of a batch: its first event. */
   readonly event: EventContent;
-  /** About the version of the payload: how it came about, deprecation and sunset. Null: nothing to say. */
+  /** Headers about the version of the payload: its conversion, deprecation and sunset. Null: none. */
   readonly versionHeaders: Readonly<Record<string, string>> | null;
   /** Set if the request carries a batch: its id and all its events, in order. */
   readonly batch?: { readonly id: Uuid; readonly events: readonly EventContent[] };
@@ -32,6 +32,8 @@ export interface AttemptRequest {
   readonly retryReason: string | null;
   /** How many events this one stands for, besides itself. */
   readonly debounced?: number;
+  /** A shorter deadline than the endpoint's own, because the endpoint is slow. */
+  readonly timeoutMs?: number | undefined;
   /** When the delivery became due. */
   readonly waitingSince: number;
   /** Checked again when the connection is open, because connecting may take seconds. */
@@ -52,15 +54,18 @@ export type ConversionResult =
     }
   /** The converter failed: the attempt fails with `conversion_failed`. */
   | { readonly kind: 'failed'; readonly message: string }
-  /** Not now: too many conversions wait, or the store does not answer. `restsForMs`: only this delivery has to wait so long. */
-  | { readonly kind: 'busy'; readonly restsForMs?: number }
+  /**
+   * Not now: too many conversions wait, or the store does not answer. With `pausedForMs` the converter is paused for this long.
+   * Other deliveries of the endpoint may go on.
+   */
+  | { readonly kind: 'busy'; readonly pausedForMs?: number }
   /** The payload was deleted meanwhile. */
   | { readonly kind: 'gone' };
 
 /** From dispatch to convert: gives an event the version that its endpoint pins. */
 export interface PayloadConverter {
   /** False for nearly all endpoints: their events are sent as they are. */
-  concerns(endpoint: Endpoint): boolean;
+  needsConversion(endpoint: Endpoint): boolean;
   /** Calls `done` exactly once, possibly before it returns. */
   convert(request: ConversionRequest, done: (result: ConversionResult) => void): void;
   /** Forgets the converted payloads of an event. */
@@ -72,6 +77,12 @@ export type SendRequest = (request: AttemptRequest, done: (outcome: AttemptOutco
 
 /** From dispatch to settle: records the result of an attempt. */
 export interface ResultRecorder {
-  /** Calls `done` when the result is durable. `moved` is false if someone else moved the delivery. */
-  settle(settlement: Settlement, health: HealthChange | null, done: (moved: boolean) => void): void;
+  /** Calls `done` when the result is durable. `hasMoved` is false if another worker settled it. */
+  settle(settlement: Settlement, health: HealthChange | null, done: (hasMoved: boolean) => void): void;
+}
+
+/** Results that cannot be recorded now, because another transaction holds a lock on one of their rows. */
+export interface BlockedResultCounts {
+  readonly blockedResults: number;
+  countBlocked(endpointId: Uuid): number;
 }

@@ -48,8 +48,8 @@ export interface JournalRound {
 
 export interface StatisticsStore {
   /**
-   * Runs a round and commits it. If `work` throws, nothing has changed. Returns null without calling `work` if another
-   * process is running a round.
+   * Runs a round and commits it. If `work` throws, nothing has changed. Returns null without calling `work` if the journal
+   * is empty or another process is running a round.
    */
   runRound<T>(work: (round: JournalRound) => Promise<T>): Promise<T | null>;
 }

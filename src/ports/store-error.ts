@@ -9,6 +9,8 @@ export type StoreFailure =
   | 'closed_tenant'
   /** No partition covers the time in an id: create one, then repeat the call. */
   | 'missing_partition'
+  /** Another process owns the Kafka partition that the events come from. Nothing was written: stop reading it. */
+  | 'fenced'
   /** Deadlock, serialization failure or lock timeout. Nothing was written: repeat the call. */
   | 'conflict'
   /** The statement took too long and was cancelled. Nothing was written: a smaller batch may succeed. */

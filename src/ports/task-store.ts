@@ -21,8 +21,8 @@ export interface TaskStore {
    * or has its last heartbeat in the future, because the store's clock stepped back.
    */
   claim(runner: Uuid, silentMs: number): Promise<ClaimedTask | null>;
-  /** Works on the next chunk and records the progress in the same commit. */
-  runChunk(task: ClaimedTask, maxDeliveries: number): Promise<ChunkResult>;
+  /** Works on the next chunk and records the progress in the same commit. A replay begins at `now`, or at the store's time if it is later. */
+  runChunk(task: ClaimedTask, maxDeliveries: number, now?: number): Promise<ChunkResult>;
   /** Gives the task back, so that other tasks get their turn. */
   release(task: ClaimedTask): Promise<void>;
   fail(task: ClaimedTask, reason: string): Promise<void>;

@@ -3,7 +3,7 @@ import type { DisabledReason } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { Resolution } from '../domain/statistics.ts';
 
-export interface DyingLimits {
+export interface DeadRateLimits {
   readonly deadRate: number;
   readonly minDeliveries: number;
   readonly minMs: number;
@@ -14,7 +14,7 @@ export interface EndpointDisabler {
    * Enabled endpoints with at least `minDeliveries` in the last day, more than `deadRate` of them dead. The dead ones span
    * at least `minMs`, and the same share died within the last `minMs`.
    */
-  findDying(limits: DyingLimits): Promise<readonly Uuid[]>;
+  findByDeadRate(limits: DeadRateLimits): Promise<readonly Uuid[]>;
 
   /** Enabled endpoints whose attempts have failed for `failingMs` without a success. */
   findFailing(failingMs: number): Promise<readonly Uuid[]>;
@@ -35,6 +35,8 @@ export interface ExpiredDataCleaner {
   deleteAuditEntries(firstKept: Uuid, max: number): Promise<number>;
   /** Deletes batches with an id below `firstKept`. */
   deleteBatches(firstKept: Uuid, max: number): Promise<number>;
+  /** Deletes what is known about debounced deliveries that retention has dropped. */
+  deleteDebounced(max: number): Promise<number>;
   /** Deletes deliveries that were skipped before `cutoffMs` because their endpoint was disabled. */
   deleteOldSkipped(cutoffMs: number, max: number): Promise<number>;
   /** Deletes those of endpoints that have more than `keep`. The newest stay. */

@@ -8,15 +8,16 @@ import { withStoreErrors } from './store-error.ts';
 
 export interface PostgresAcceptLogOptions {
   readonly database: Pick<Database, 'pool'>;
-  readonly ensurePartitions: (oldestMs: number) => Promise<void>;
+  readonly ensurePartitions: AcceptLog['ensurePartitions'];
 }
 
-/** Outbox batches have a connection of their own, so that a backlog there does not delay requests. */
+/** Batches of the outbox and of Kafka have a connection of their own, so that a backlog there does not delay requests. */
 export function createPostgresAcceptLog({ database, ensurePartitions }: PostgresAcceptLogOptions): AcceptLog {
   const ingest = database.pool('ingest');
   return {
     append: (events, options) => {
-      const pool = options.outboxSeqs === null ? ingest : database.pool('outbox');
+      const isRequest = options.outboxSeqs === null && options.partition === undefined;
+      const pool = isRequest ? ingest : database.pool('outbox');
       if (!events.some(({ deliveries }) => deliveries.some(hasDebounceKey)))
         return withStoreErrors(acceptEvents(pool, events, options));
       return withStoreErrors(
@@ -28,7 +29,7 @@ export function createPostgresAcceptLog({ database, ensurePartitions }: Postgres
     },
     findKeyHolders: (keys) => withStoreErrors(findKeyHolders(ingest, keys)),
     ensureTenants: (names) => withStoreErrors(ensureTenants(ingest, names)),
-    ensurePartitions: (oldestMs) => withStoreErrors(ensurePartitions(oldestMs)),
+    ensurePartitions: (idTimes) => withStoreErrors(ensurePartitions(idTimes)),
     now: () => withStoreErrors(databaseNow(ingest)),
   };
 }

@@ -2,6 +2,7 @@ import type { ArchiveRequests, ArchiveStore } from '../ports/archive-store.ts';
 import { StoreError } from '../ports/store-error.ts';
 import { ADVISORY_LOCKS } from './advisory-locks.ts';
 import { type Client, type Database, inTransaction } from './database.ts';
+import { mergeAndApply } from './queries/apply-tombstones.ts';
 import {
   clearStale,
   closeArchiveTask,
@@ -9,6 +10,7 @@ import {
   hasArchiveWork,
   hasParts,
   insertPart,
+  isArchiveBehind,
   listParts,
   listRequested,
   listStaleParts,
@@ -16,18 +18,31 @@ import {
   openArchiveTask,
   readArchiveStatus,
   readDeploymentId,
-  readTime,
-  readTombstones,
   reportArchiveProgress,
   requestArchive,
   setArchiveFailure,
   setArchiveRequired,
   updatePart,
 } from './queries/archive.ts';
-import { countArchiveRows, findFirstKey, readArchiveRows } from './queries/archive-rows.ts';
+import { countArchiveRows, estimateRows, findFirstKey, readArchiveRows } from './queries/archive-rows.ts';
+import { insertBatchTombstones } from './queries/expunge-batches.ts';
 import { beginRestore, claimRestore, endRestore, restoreRows } from './queries/restore-rows.ts';
-import { tryLock } from './queries/upkeep.ts';
+import {
+  listChangedDays,
+  listTombstones,
+  readLastTombstone,
+  readTombstoneCopy,
+  readTombstones,
+  setTombstoneCopy,
+} from './queries/tombstones.ts';
+import { runWithLock } from './run-with-lock.ts';
 import { withStoreErrors } from './store-error.ts';
+
+/**
+ * The process has a low priority, so on a busy machine a row group, which it writes in one step, can take many seconds. Nobody
+ * waits for the lock of a process that is paused.
+ */
+const MAX_SILENCE_MS = 120_000;
 
 export function createPostgresArchiveStore(database: Pick<Database, 'pool'>): ArchiveStore {
   const pool = database.pool('upkeep');
@@ -38,12 +53,12 @@ export function createPostgresArchiveStore(database: Pick<Database, 'pool'>): Ar
       await holder?.query('select');
     } catch (error) {
       const message =
-        'The archive process lost its lock, because the connection broke. Another one may work.';
+        'The archive process lost its lock, because the connection broke. Another process may work on the archive now.';
       throw new StoreError('unavailable', message, { cause: error });
     }
   };
-  /** For changes that would spoil the work of another process. */
-  const exclusively = async <T>(work: () => Promise<T>): Promise<T> => {
+  /** Runs `work` if this process still holds the lock. Otherwise the change could spoil the work of another process. */
+  const withExclusion = async <T>(work: () => Promise<T>): Promise<T> => {
     await confirmExclusion();
     return withStoreErrors(work());
   };
@@ -53,30 +68,31 @@ export function createPostgresArchiveStore(database: Pick<Database, 'pool'>): Ar
     hasParts: (archive) => withStoreErrors(hasParts(pool, archive)),
     runExclusively: (work) =>
       withStoreErrors(
-        inTransaction(pool, async (client) => {
-          const isLocked = await tryLock(client, ADVISORY_LOCKS.archive);
-          if (isLocked) {
-            // Other connections do the work, and this transaction holds nothing but the advisory lock.
-            await client.query('set local idle_in_transaction_session_timeout = 0');
+        runWithLock(
+          pool,
+          ADVISORY_LOCKS.archive,
+          async (client) => {
             holder = client;
             await work().finally(() => {
               holder = null;
             });
-          }
-          return isLocked;
-        }),
+          },
+          MAX_SILENCE_MS,
+        ),
       ),
     listRequested: () => withStoreErrors(listRequested(pool)),
+    isBehind: (days) => withStoreErrors(isArchiveBehind(pool, days)),
     listParts: (filter) => withStoreErrors(listParts(pool, filter)),
     findFirstKey: (kind, from, to) => withStoreErrors(findFirstKey(pool, kind, from, to)),
     readRows: (kind, range, maxRows, maxBytes) =>
       withStoreErrors(readArchiveRows(pool, kind, range, maxRows, maxBytes)),
-    countRows: (kind, from, to) => withStoreErrors(countArchiveRows(pool, kind, from, to)),
-    readTime: () => withStoreErrors(readTime(pool)),
-    recordPart: (part, startedAt) =>
-      exclusively(() => inTransaction(pool, (client) => insertPart(client, part, startedAt))),
-    forgetParts: (partition, days) => exclusively(() => forgetParts(pool, partition, days)),
-    markVerified: (partition, rows) => exclusively(() => markVerified(pool, partition, rows)),
+    countRows: (kind, from, to, rest) => withStoreErrors(countArchiveRows(pool, kind, { from, to }, rest)),
+    estimateRows: (partition, rest) => withStoreErrors(estimateRows(pool, partition, rest)),
+    readLastTombstone: () => withStoreErrors(inTransaction(pool, readLastTombstone)),
+    recordPart: (part, lastTombstone) =>
+      withExclusion(() => inTransaction(pool, (client) => insertPart(client, part, lastTombstone))),
+    forgetParts: (partition, days) => withExclusion(() => forgetParts(pool, partition, days)),
+    markVerified: (partition, rows) => withExclusion(() => markVerified(pool, partition, rows)),
     openTask: (partition, total) =>
       withStoreErrors(openArchiveTask(pool, partition, { total, nowMs: Date.now() })),
     reportProgress: (task, progress) => withStoreErrors(reportArchiveProgress(pool, task, progress)),
@@ -84,8 +100,14 @@ export function createPostgresArchiveStore(database: Pick<Database, 'pool'>): Ar
     setFailure: (failure) => withStoreErrors(setArchiveFailure(pool, failure)),
     listStaleParts: () => withStoreErrors(listStaleParts(pool)),
     readTombstones: (part) => withStoreErrors(readTombstones(pool, part)),
-    replacePart: (part) => exclusively(() => updatePart(pool, part)),
-    clearStale: (part) => exclusively(() => clearStale(pool, part)),
+    listTombstones: (day) => withStoreErrors(listTombstones(pool, day)),
+    listChangedDays: (after) => withStoreErrors(listChangedDays(pool, after)),
+    mergeTombstones: (tombstones) => withStoreErrors(mergeAndApply(pool, tombstones)),
+    readTombstoneCopy: () => withStoreErrors(readTombstoneCopy(pool)),
+    setTombstoneCopy: (copy) => withExclusion(() => setTombstoneCopy(pool, copy)),
+    addBatchTombstones: (ids) => withStoreErrors(insertBatchTombstones(pool, ids)),
+    replacePart: (part) => withExclusion(() => updatePart(pool, part)),
+    clearStale: (part) => withExclusion(() => clearStale(pool, part)),
     claimRestore: (runner, silentMs) => withStoreErrors(claimRestore(pool, runner, silentMs)),
     beginRestore: (task, keepMs, total) =>
       withStoreErrors(inTransaction(pool, (client) => beginRestore(client, task, { keepMs, total }))),

@@ -15,7 +15,6 @@ export const purposes = [
   'notify',
   'outbox',
   'lookup',
-  'tail',
   'api',
   'upkeep',
 ] as const;
@@ -51,21 +50,27 @@ const SESSION: Record<Purpose, readonly string[]> = {
   // lock_timeout: an idempotency key that another transaction holds must not block all producers. It takes about ten
   // tries to find out which event of a batch waits for the lock.
   ingest: [...ALWAYS, ...FIXED_PLAN, "set lock_timeout = '300ms'", "set statement_timeout = '7s'"],
-  settle: [...ALWAYS, ...FIXED_PLAN, ...BY_HASH, "set lock_timeout = '5s'", "set statement_timeout = '12s'"],
+  // lock_timeout: results and starts share statements. One that waits for a lock delays the others for this time, once.
+  settle: [
+    ...ALWAYS,
+    ...FIXED_PLAN,
+    ...BY_HASH,
+    "set lock_timeout = '500ms'",
+    "set statement_timeout = '12s'",
+  ],
   dispatch: [
     ...ALWAYS,
     ...FIXED_PLAN,
     ...BY_LOOKUP,
-    "set lock_timeout = '5s'",
+    "set lock_timeout = '500ms'",
     "set statement_timeout = '30s'",
   ],
   control: [...ALWAYS, "set statement_timeout = '5s'", "set lock_timeout = '2s'"],
   // LISTEN: writes nothing.
   listen: [...MESSAGES, "set statement_timeout = '5s'"],
-  // A sweep finds the deliveries of a lost notification, so the commit need not wait for the disk.
+  // A sweep finds the deliveries of a lost notification, and messages of live tails may be lost, so the commit need not
+  // wait for the disk.
   notify: ['set synchronous_commit = off', ...MESSAGES, "set statement_timeout = '5s'"],
-  // Live tail messages may be lost.
-  tail: ['set synchronous_commit = off', ...MESSAGES, "set statement_timeout = '2s'"],
   // Plans are made while the outbox is empty and must be good for a backlog: with sequential scans, a batch out of
   // 100,000 rows took 26 s.
   outbox: [
@@ -87,7 +92,7 @@ const SESSION: Record<Purpose, readonly string[]> = {
  * the disk (the setting must not apply to other clients), and transactions that stay open while other connections do
  * the work.
  */
-const NEEDS_SESSION: ReadonlySet<Purpose> = new Set(['control', 'listen', 'notify', 'tail', 'upkeep']);
+const NEEDS_SESSION: ReadonlySet<Purpose> = new Set(['control', 'listen', 'notify', 'upkeep']);
 
 /**
  * Client-side timeouts. They are not shorter than `statement_timeout`, so they end only queries on dead connections.
@@ -99,7 +104,6 @@ const QUERY_TIMEOUT_MS: Record<Purpose, number> = {
   control: 5_000,
   listen: 5_000,
   notify: 10_000,
-  tail: 3_000,
   outbox: 12_000,
   lookup: 25_000,
   api: 40_000,
@@ -122,25 +126,35 @@ export interface DatabaseOptions {
    * mode.
    */
   readonly directConnectionString?: string | null;
+  /** What the process does. A process of one role needs fewer connections. Default: everything. */
+  readonly role?: Role;
   readonly apiConnections: number;
   readonly dispatchConnections: number;
   readonly onIdleError: (purpose: Purpose, error: Error) => void;
 }
 
-type Sizes = Pick<DatabaseOptions, 'apiConnections' | 'dispatchConnections'>;
+type Role = 'api' | 'worker' | 'all';
+type Sizes = Pick<DatabaseOptions, 'role' | 'apiConnections' | 'dispatchConnections'>;
 
-const poolSizes = ({ apiConnections, dispatchConnections }: Sizes): Record<Purpose, number> => ({
-  // Shared batches, tenants with a large fan-out, and requests that wait for a lock.
-  ingest: 3,
-  settle: 1,
-  dispatch: dispatchConnections,
-  control: 1,
+/** A worker answers no API requests: background work uses these, one of them to hold the lock of upkeep. */
+const WORKER_API_CONNECTIONS = 4;
+
+const poolSizes = ({
+  role = 'all',
+  apiConnections,
+  dispatchConnections,
+}: Sizes): Record<Purpose, number> => ({
+  // Shared batches, the bulk path and the blocked path. A worker accepts no requests.
+  ingest: role === 'worker' ? 1 : 3,
+  settle: role === 'api' ? 0 : 1,
+  // An API process owns no lanes. It reads payloads for large fan-outs.
+  dispatch: role === 'api' ? 1 : dispatchConnections,
+  control: role === 'api' ? 0 : 1,
   listen: 1,
   notify: 1,
-  tail: 1,
   outbox: 1,
   lookup: 2,
-  api: apiConnections,
+  api: role === 'worker' ? Math.min(apiConnections, WORKER_API_CONNECTIONS) : apiConnections,
   // One connection holds the lock, the other does the work.
   upkeep: 2,
 });
@@ -166,7 +180,8 @@ export function openDatabase(options: DatabaseOptions): Database {
       const purpose = wanted === 'upkeep' && options.directConnectionString == null ? 'api' : wanted;
       let pool = pools.get(purpose);
       if (pool === undefined) {
-        pool = openPool(options, purpose, sizes[purpose]);
+        // 0 would be the default size of a pool. A pool that is not used opens no connection.
+        pool = openPool(options, purpose, Math.max(1, sizes[purpose]));
         pools.set(purpose, pool);
       }
       return pool;
@@ -204,6 +219,17 @@ function openPool(options: DatabaseOptions, purpose: Purpose, max: number): Pool
   // Without a listener a connection that dies while idle would end the process.
   pool.on('error', (error) => options.onIdleError(purpose, error));
   return pool;
+}
+
+/** Long enough for a lock that another statement of ours holds, too short to delay the statements behind it. */
+const GIVE_UP_SOON = "set local lock_timeout = '10ms'; set local statement_timeout = '3s'";
+
+/** Runs `work` in a transaction that does not wait for the locks of others. */
+export function inBriefTransaction<T>(pool: Pool, work: (client: Client) => Promise<T>): Promise<T> {
+  return inTransaction(pool, async (client) => {
+    await client.query(GIVE_UP_SOON);
+    return work(client);
+  });
 }
 
 const errorsBeforeCommit = new WeakSet<Error>();

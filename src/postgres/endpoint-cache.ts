@@ -1,5 +1,6 @@
 import type { DisabledReason, Endpoint, SignatureSetting } from '../domain/endpoint.ts';
 import { type EndpointConfig, resolveEndpoint } from '../domain/endpoint-config.ts';
+import { EndpointIndex } from '../domain/endpoint-index.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { Pool } from './database.ts';
@@ -21,6 +22,9 @@ interface EndpointRow {
   disabled_reason: DisabledReason | null;
   paused: boolean;
   deleted: boolean;
+  shard: number | null;
+  wanted_shard: number | null;
+  placement: number;
   secrets:
     | {
         key_id: string;
@@ -36,6 +40,7 @@ type ChangedRow = { version: string; is_unknown: boolean } & (EndpointRow | { id
 
 const COLUMNS = `
   e.id, e.tenant, e.url, e.config, e.enabled, e.disabled_reason, e.paused, e.deleted_at is not null as deleted,
+  e.shard, e.wanted_shard, e.placement,
   (select json_agg(json_build_object('key_id', s.key_id, 'ciphertext', encode(s.ciphertext, 'base64'),
                                      'expires_at', extract(epoch from s.expires_at) * 1000,
                                      'main_from', extract(epoch from s.main_from) * 1000,
@@ -75,14 +80,12 @@ export function createEndpointCache(
   box: SecretBox,
   onUnreadable: (id: Uuid, error: unknown) => void,
 ): EndpointCache {
-  const endpoints = new Map<Uuid, Endpoint>();
+  const endpoints = new EndpointIndex();
   const shared = new SharedValues();
   const listeners: ((changed: readonly Endpoint[]) => void)[] = [];
   const replacedListeners: (() => void)[] = [];
   let version = 0;
   let reads = 0;
-  let runningRead: Promise<void> | null = null;
-  let nextRead: Promise<void> | null = null;
 
   async function read(): Promise<void> {
     reads += 1;
@@ -116,9 +119,15 @@ export function createEndpointCache(
   }
 
   function cacheRows(rows: readonly EndpointRow[]): Endpoint[] {
-    const read = rows.map(decryptOrPause);
-    for (const endpoint of read) endpoints.set(endpoint.id, endpoint);
+    const read = rows.map((row) => decryptOrPause(row, { box, shared, onUnreadable: pauseUnreadable }));
+    for (const endpoint of read) endpoints.set(endpoint);
     return read;
+  }
+
+  /** During the first read a secret that cannot be decrypted means that the encryption key is wrong. */
+  function pauseUnreadable(id: Uuid, error: unknown): void {
+    if (version === 0) throw error;
+    onUnreadable(id, error);
   }
 
   function notify(changed: readonly Endpoint[]): void {
@@ -127,33 +136,39 @@ export function createEndpointCache(
 
   /** Endpoints that the store does not have any more count as deleted. Returns them. */
   function markMissing(stored: ReadonlySet<Uuid>): Endpoint[] {
-    const missing = [...endpoints.values()]
+    const missing = [...endpoints.all()]
       .filter(({ id, deleted }) => !deleted && !stored.has(id))
       .map((endpoint) => ({ ...endpoint, deleted: true }));
-    for (const endpoint of missing) endpoints.set(endpoint.id, endpoint);
+    for (const endpoint of missing) endpoints.set(endpoint);
     return missing;
   }
 
-  /**
-   * If a secret cannot be decrypted, throws during the first read, because the encryption key is wrong. During a later
-   * read it returns the endpoint as paused, so that the others keep working.
-   */
-  function decryptOrPause(row: EndpointRow): Endpoint {
-    try {
-      return toEndpoint(row, box, shared);
-    } catch (error) {
-      if (version === 0) throw error;
-      onUnreadable(row.id, error);
-      return toEndpoint(
-        { ...row, secrets: null, config: withoutSecrets(row.config), paused: true },
-        box,
-        shared,
-      );
-    }
-  }
+  return {
+    get version() {
+      return version;
+    },
+    get reads() {
+      return reads;
+    },
+    get: (id) => endpoints.get(id),
+    all: () => endpoints.all(),
+    ofShard: (shard) => endpoints.ofShard(shard),
+    operational: () => endpoints.operational(),
+    atInbox: (token) => endpoints.atInbox(token),
+    totalsOf: (tenant) => endpoints.totalsOf(tenant),
+    totalsOfShard: (shard) => endpoints.totalsOfShard(shard),
+    refresh: oneAtATime(read),
+    onChange: (listener) => listeners.push(listener),
+    onReplaced: (listener) => replacedListeners.push(listener),
+    forget: (id) => endpoints.delete(id),
+  };
+}
 
-  /** A read that is running may have started before the caller's change, so the caller waits for the next one. */
-  function refresh(): Promise<void> {
+/** A read that is running may have started before the caller's change, so the caller waits for the next one. */
+function oneAtATime(read: () => Promise<void>): () => Promise<void> {
+  let runningRead: Promise<void> | null = null;
+  let nextRead: Promise<void> | null = null;
+  return function refresh(): Promise<void> {
     if (runningRead === null) {
       runningRead = read().finally(() => {
         runningRead = null;
@@ -167,29 +182,32 @@ export function createEndpointCache(
         return refresh();
       });
     return nextRead;
-  }
-
-  return {
-    get version() {
-      return version;
-    },
-    get reads() {
-      return reads;
-    },
-    get: (id) => endpoints.get(id),
-    all: () => endpoints.values(),
-    refresh,
-    onChange: (listener) => listeners.push(listener),
-    onReplaced: (listener) => replacedListeners.push(listener),
-    forget: (id) => void endpoints.delete(id),
   };
+}
+
+interface Decryption {
+  readonly box: SecretBox;
+  readonly shared: SharedValues;
+  /** May throw. Otherwise the endpoint is paused, so that the others keep working. */
+  readonly onUnreadable: (id: Uuid, error: unknown) => void;
+}
+
+function decryptOrPause(row: EndpointRow, { box, shared, onUnreadable }: Decryption): Endpoint {
+  try {
+    return toEndpoint(row, box, shared);
+  } catch (error) {
+    onUnreadable(row.id, error);
+    const paused = { ...row, secrets: null, config: withoutSecrets(row.config), paused: true };
+    return toEndpoint(paused, box, shared);
+  }
 }
 
 function toEndpoint(row: EndpointRow, box: SecretBox, shared: SharedValues): Endpoint {
   const { id } = row;
   // The deliveries of a deleted endpoint are only skipped, which needs no secrets.
   const opened = row.deleted ? withoutSecrets(row.config) : openConfig(row.config, id, box);
-  const config = opened.events === undefined ? opened : { ...opened, events: shared.list(opened.events) };
+  const config =
+    opened.events === undefined ? opened : { ...opened, events: shared.shareList(opened.events) };
   const secrets = (row.deleted ? [] : (row.secrets ?? [])).map((sealed) => ({
     secret: box.open({ keyId: sealed.key_id, ciphertext: Buffer.from(sealed.ciphertext, 'base64') }, id),
     expiresAt: sealed.expires_at,
@@ -199,13 +217,16 @@ function toEndpoint(row: EndpointRow, box: SecretBox, shared: SharedValues): End
   return resolveEndpoint(
     {
       id,
-      tenant: shared.text(row.tenant),
+      tenant: shared.shareText(row.tenant),
       url: row.deleted ? row.url : openUrl(row, box),
       config,
       enabled: row.enabled,
       disabledReason: row.disabled_reason,
       paused: row.paused,
       deleted: row.deleted,
+      shard: row.shard,
+      wantedShard: row.wanted_shard,
+      placement: row.placement,
     },
     secrets,
   );

@@ -5,17 +5,17 @@ const server = (code: string, more: object = {}) =>
   Object.assign(new Error(code), { severity: 'ERROR', code, ...more });
 
 it.each([
-  ['22021', {}, 'bad_row'],
-  ['22P05', {}, 'bad_row'],
-  ['23505', { constraint: 'events_pkey' }, 'bad_row'],
-  ['23514', { constraint: 'queue_check' }, 'bad_row'],
-  ['23514', {}, 'no_partition'],
+  ['22021', {}, 'invalid_row'],
+  ['22P05', {}, 'invalid_row'],
+  ['23505', { constraint: 'events_pkey' }, 'invalid_row'],
+  ['23514', { constraint: 'queue_check' }, 'invalid_row'],
+  ['23514', {}, 'missing_partition'],
   ['40P01', {}, 'conflict'],
   ['40001', {}, 'conflict'],
   ['55P03', {}, 'conflict'],
-  ['57P01', {}, 'unknown'],
+  ['57P01', {}, 'outcome_unknown'],
   ['57014', {}, 'timeout'],
-  ['08006', {}, 'unknown'],
+  ['08006', {}, 'outcome_unknown'],
   ['53300', {}, 'unavailable'],
   ['53100', {}, 'unavailable'],
   ['25006', {}, 'unavailable'],
@@ -34,7 +34,7 @@ it.each([
   ['no error at all', undefined],
   ['null', null],
 ])('%s: the outcome is unknown', (_, error) => {
-  expect(failureOf(error)).toBe('unknown');
+  expect(failureOf(error)).toBe('outcome_unknown');
 });
 
 const socket = (syscall: string, code: string) =>

@@ -1,30 +1,23 @@
-import { isStoreOutage, StoreError } from '../ports/store-error.ts';
-
-/** The kinds of failure that callers handle differently, by SQLSTATE. */
-export type Failure =
-  | 'bad_row' // class 22 and 23: one row of the batch is invalid
-  | 'closed_tenant' // posthorn.refuse_publish: the data of the tenant is being deleted
-  | 'no_partition' // the id's time lies outside the partitions that exist
-  | 'conflict' // deadlock, serialization, lock timeout: a retry may succeed
-  | 'timeout' // the statement was cancelled, by its timeout or by an administrator: nothing was written
-  | 'unknown' // the connection was lost: the statement may have been committed
-  | 'unavailable' // refused for now: starting, stopping, too many connections, disk full, read only
-  | 'other';
+import { isStoreOutage, StoreError, type StoreFailure } from '../ports/store-error.ts';
 
 /** The SQLSTATE of posthorn.refuse_publish. */
 const CLOSED_TENANT = 'PH409';
 
-export function failureOf(error: unknown): Failure {
+/**
+ * Maps an error of `pg` to the failure that the ports know, by its SQLSTATE. `outcome_unknown` if the connection was lost.
+ * 57014 is a cancelled statement: its timeout or an administrator ended it.
+ */
+export function failureOf(error: unknown): StoreFailure {
   // Only the server's own errors have a severity. The others (EPIPE, ECONNRESET, …) come from the socket.
   const { code, severity } = (error ?? {}) as { code?: unknown; severity?: unknown };
-  if (typeof code !== 'string' || typeof severity !== 'string') return 'unknown';
+  if (typeof code !== 'string' || typeof severity !== 'string') return 'outcome_unknown';
   const kind = code.slice(0, 2);
   if (code === CLOSED_TENANT) return 'closed_tenant';
-  if (code === '23514' && isMissingPartition(error)) return 'no_partition';
-  if (kind === '22' || kind === '23') return 'bad_row';
+  if (code === '23514' && isMissingPartition(error)) return 'missing_partition';
+  if (kind === '22' || kind === '23') return 'invalid_row';
   if (kind === '40' || code === '55P03') return 'conflict';
   if (code === '57014') return 'timeout';
-  if (kind === '57' || kind === '08') return 'unknown';
+  if (kind === '57' || kind === '08') return 'outcome_unknown';
   if (kind === '53' || code === '25006') return 'unavailable';
   return 'other';
 }
@@ -43,7 +36,7 @@ export function isOutage(error: unknown): boolean {
   if (error instanceof StoreError) return isStoreOutage(error);
   const { severity, code, syscall, message } = (error ?? {}) as Record<string, unknown>;
   if (typeof severity === 'string')
-    return ['conflict', 'timeout', 'unknown', 'unavailable'].includes(failureOf(error));
+    return ['conflict', 'timeout', 'outcome_unknown', 'unavailable'].includes(failureOf(error));
   return (
     syscall === 'connect' ||
     syscall === 'getaddrinfo' ||

@@ -101,7 +101,7 @@ async function applyNext(client: Client, wanted: readonly Migration[]): Promise<
     ...NO_QUERY_TIMEOUT,
   });
   await checkServer(client);
-  const applied = await appliedMigrations(client);
+  const applied = await listAppliedMigrations(client);
   checkAppliedMigrations(applied, wanted);
   const next = wanted[applied.length];
   if (next === undefined) return null;
@@ -153,7 +153,7 @@ async function checkServer(client: Client): Promise<void> {
   }
 }
 
-async function appliedMigrations(client: Client): Promise<AppliedMigration[]> {
+async function listAppliedMigrations(client: Client): Promise<AppliedMigration[]> {
   const { rows: existing } = await client.query("select to_regclass('posthorn.schema_migrations') as found");
   if (existing[0]!.found === null) {
     await createSchema(client);

@@ -28,19 +28,20 @@ export class PostgresNotifier implements Notifier {
   readonly #handlers = new Map<Channel, Set<Handler>>();
   readonly #reconnectHandlers: (() => void)[] = [];
   readonly #sender: NotifySender;
-  /** Live tails may be busy: they have a sender of their own, so that they never delay a wake. */
+  /** Live tails may be busy: they have a sender of their own, so that a wake waits for one of their statements at most. */
   readonly #tailSender: NotifySender;
   #client: Client | null = null;
   #connecting: Promise<void> | null = null;
   #cancelTimer: (() => void) | null = null;
   #lastCommand: Promise<void> = Promise.resolve();
-  #stopped = false;
+  #isStopped = false;
 
   constructor(options: PostgresNotifierOptions) {
     this.#options = options;
     const onFailed = (error: unknown): void => options.onProblem('notify other processes', error);
-    this.#sender = new NotifySender(options.database.pool('notify'), onFailed);
-    this.#tailSender = new NotifySender(options.database.pool('tail'), onFailed);
+    const pool = options.database.pool('notify');
+    this.#sender = new NotifySender(pool, onFailed);
+    this.#tailSender = new NotifySender(pool, onFailed);
   }
 
   get isConnected(): boolean {
@@ -58,14 +59,14 @@ export class PostgresNotifier implements Notifier {
     if (handlers === undefined) {
       handlers = new Set();
       this.#handlers.set(channel, handlers);
-      this.#command(`listen ${CHANNEL_NAMES[channel]}`);
+      this.#runCommand(`listen ${CHANNEL_NAMES[channel]}`);
     }
     handlers.add(handler as Handler);
     return () => {
       handlers.delete(handler as Handler);
       if (handlers.size > 0 || this.#handlers.get(channel) !== handlers) return;
       this.#handlers.delete(channel);
-      this.#command(`unlisten ${CHANNEL_NAMES[channel]}`);
+      this.#runCommand(`unlisten ${CHANNEL_NAMES[channel]}`);
     };
   }
 
@@ -85,14 +86,14 @@ export class PostgresNotifier implements Notifier {
   }
 
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.#isStopped = true;
     this.#cancelTimer?.();
     this.#disconnect();
     await this.flush();
   }
 
   async #connectUntilConnected(): Promise<void> {
-    while (this.#client === null && !this.#stopped) await this.#tryToConnect();
+    while (this.#client === null && !this.#isStopped) await this.#tryToConnect();
   }
 
   async #tryToConnect(): Promise<void> {
@@ -114,7 +115,7 @@ export class PostgresNotifier implements Notifier {
       client.release(true);
       throw error;
     }
-    if (this.#stopped) return client.release(true);
+    if (this.#isStopped) return client.release(true);
     this.#client = client;
     this.#checkLater(client);
     for (const handler of this.#reconnectHandlers) handler();
@@ -145,7 +146,7 @@ export class PostgresNotifier implements Notifier {
   }
 
   /** Listens to a channel or stops listening, while connected. After a failure the notifier connects again. */
-  #command(statement: string): void {
+  #runCommand(statement: string): void {
     const client = this.#client;
     if (client === null) return;
     this.#lastCommand = client.query(statement).then(

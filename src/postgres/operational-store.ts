@@ -4,21 +4,21 @@ import { type Database, inTransaction } from './database.ts';
 import { addNotices, takeDigests } from './queries/notice-digests.ts';
 import {
   clearState,
-  currentVersion,
   findWork,
   hasState,
-  notedEndpoints,
+  loadNotedEndpoints,
   publishOperational,
+  readEndpointVersion,
   setStates,
   takeNotes,
 } from './queries/operational-events.ts';
 import { countDeadLettersUpTo, findOldestWaiting, readArchiveFailure } from './queries/operational-levels.ts';
+import { takeSunsets } from './queries/sunsets.ts';
 import { tryLock } from './queries/upkeep.ts';
-import { takeSunsets } from './queries/version-sunsets.ts';
 import { withStoreErrors } from './store-error.ts';
 
 /** Thrown inside the transaction to roll it back. */
-class RolledBack extends Error {}
+class RollbackError extends Error {}
 
 export function createPostgresOperationalStore(database: Pick<Database, 'pool'>): OperationalStore {
   const pool = database.pool('api');
@@ -29,8 +29,8 @@ export function createPostgresOperationalStore(database: Pick<Database, 'pool'>)
         if (!(await tryLock(client, ADVISORY_LOCKS.operationalEvents))) return true;
         const isCommitted = await work({
           takeNotes: (deadWindowMs, maxNotes) => takeNotes(client, deadWindowMs, maxNotes),
-          readEndpointVersion: () => currentVersion(client),
-          loadEndpoints: (ids) => notedEndpoints(client, ids),
+          readEndpointVersion: () => readEndpointVersion(client),
+          loadEndpoints: (ids) => loadNotedEndpoints(client, ids),
           hasState: (kind, subject) => hasState(client, kind, subject),
           setStates: (kind, subjects) => setStates(client, kind, subjects),
           clearState: (kind, subject) => clearState(client, kind, subject),
@@ -39,13 +39,13 @@ export function createPostgresOperationalStore(database: Pick<Database, 'pool'>)
           readArchiveFailure: () => readArchiveFailure(client),
           addNotices: (notices) => addNotices(client, notices),
           takeDigests: (windowMs) => takeDigests(client, windowMs),
-          takeSunsets: () => takeSunsets(client),
+          takeSunsets: (kinds) => takeSunsets(client, kinds),
           publish: (events) => publishOperational(client, events),
         });
-        if (!isCommitted) throw new RolledBack();
+        if (!isCommitted) throw new RollbackError();
         return true;
       }).catch((error: unknown) => {
-        if (error instanceof RolledBack) return false;
+        if (error instanceof RollbackError) return false;
         throw error;
       });
       return withStoreErrors(transaction);

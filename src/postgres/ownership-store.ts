@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto';
 import type { OwnershipSession, OwnershipStore, WorkerRegistration } from '../ports/ownership-store.ts';
 import type { Client, Database } from './database.ts';
 import { CHANNEL_NAMES } from './notifier-channels.ts';
+import { moveLanes } from './queries/move-lanes.ts';
 import {
   countSurplusShards,
   readFacts,
@@ -24,6 +25,7 @@ const MAX_DATABASE_SILENCE_MS = 5_000;
 export function createPostgresOwnershipStore(database: Pick<Database, 'pool'>): OwnershipStore {
   return {
     connect: (worker, onLost) => withStoreErrors(connect(database, worker, onLost)),
+    moveLanes: (workerId, lanes) => withStoreErrors(moveLanes(database.pool('lookup'), workerId, lanes)),
     readFacts: () => withStoreErrors(readFacts(database.pool('lookup'))),
     readTimeline: () => withStoreErrors(readTimeline(database.pool('lookup'))),
   };
@@ -58,9 +60,10 @@ async function connect(
     throw error;
   }
   return {
-    renew: (workerId, { stopping }) => withStoreErrors(renew(client, workerId, stopping)),
-    removeDeadWorkers: (workerId, times) => withStoreErrors(removeDeadWorkers(client, workerId, times)),
-    takeShards: (workerId, crashWindowMs) => withStoreErrors(takeShards(client, workerId, crashWindowMs)),
+    renew: (workerId, options) => withStoreErrors(renew(client, workerId, options)),
+    removeDeadWorkers: (silent) => withStoreErrors(removeDeadWorkers(client, silent)),
+    takeShards: (workerId, crashWindowMs, emptyRegion) =>
+      withStoreErrors(takeShards(client, workerId, crashWindowMs, emptyRegion)),
     countSurplusShards: (workerId) => withStoreErrors(countSurplusShards(client, workerId)),
     async releaseShards(workerId, shards) {
       await withStoreErrors(releaseShards(client, workerId, shards));

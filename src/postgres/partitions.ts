@@ -1,17 +1,14 @@
+/** Partitions are created ahead of time, so that an insert always finds one. */
+import { DAY_MS, partitionedTables } from '../domain/retention.ts';
 import { ADVISORY_LOCKS } from './advisory-locks.ts';
 import { inTransaction, type Pool } from './database.ts';
-
-/**
- * events, deliveries and attempts are partitioned by time. Partitions are created ahead of time, so that an insert always
- * finds one.
- */
-const PARTITIONED = ['events', 'deliveries', 'attempts'] as const;
-const DAY_MS = 86_400_000;
 
 export interface PartitionPlan {
   readonly days: number;
   /** The time in the id of an old event, which came from an outbox. */
   readonly oldestMs?: number | undefined;
+  /** The time in the id of an event that was published while the database's clock was ahead. */
+  readonly newestMs?: number | undefined;
 }
 
 interface Range {
@@ -19,7 +16,7 @@ interface Range {
   readonly toMs: number;
 }
 
-/** Returns the ranges that are missing to cover one day ago until two partitions ahead, and `oldestMs` if it is given. */
+/** Returns the ranges that are missing to cover one day ago until two partitions ahead, and `oldestMs` and `newestMs` if given. */
 export function missingRanges(
   plan: PartitionPlan & { nowMs: number },
   coveredUntilMs: number | null,
@@ -33,7 +30,8 @@ export function missingRanges(
   }
   // Start a day before today, because the clocks that make ids may be a little behind.
   let fromMs = coveredUntilMs ?? Math.floor(plan.nowMs / DAY_MS) * DAY_MS - DAY_MS;
-  while (fromMs < plan.nowMs + 2 * sizeMs) {
+  const untilMs = Math.max(plan.nowMs + 2 * sizeMs, (plan.newestMs ?? 0) + 1);
+  while (fromMs < untilMs) {
     ranges.push({ fromMs, toMs: fromMs + sizeMs });
     fromMs += sizeMs;
   }
@@ -50,7 +48,7 @@ export async function ensurePartitions(pool: Pool, plan: PartitionPlan): Promise
     const { rows: times } = await client.query<{ now: Date }>('select now()');
     const nowMs = times[0]!.now.getTime();
     const created: string[] = [];
-    for (const parent of PARTITIONED) {
+    for (const parent of partitionedTables) {
       const { rows } = await client.query<{ since: Date | null; until: Date | null }>(
         'select min(from_at) as since, max(to_at) as until from posthorn.partitions where parent = $1',
         [parent],

@@ -18,6 +18,17 @@ export class PoolerError extends Error {
   }
 }
 
+/** PostgreSQL cannot be reached through POSTHORN_DIRECT_DATABASE_URL. The cause is the error of the connection. */
+export class DirectConnectionError extends Error {
+  override readonly name = 'DirectConnectionError';
+  readonly url: string;
+
+  constructor(url: string, cause: unknown) {
+    super('There is no connection through POSTHORN_DIRECT_DATABASE_URL.', { cause });
+    this.url = url;
+  }
+}
+
 export interface DatabaseRoute {
   readonly databaseUrl: string;
   readonly directDatabaseUrl: string | null;
@@ -36,7 +47,10 @@ export async function checkRoute({ databaseUrl, directDatabaseUrl }: DatabaseRou
       );
     return;
   }
-  if ((await detectPooling(directDatabaseUrl)) === 'transaction')
+  const pooling = await detectPooling(directDatabaseUrl).catch((error) => {
+    throw new DirectConnectionError(directDatabaseUrl, error);
+  });
+  if (pooling === 'transaction')
     throw new PoolerError(
       'POSTHORN_DIRECT_DATABASE_URL leads through a pooler that shares connections by transaction.',
       'Set it to an address of PostgreSQL itself.',

@@ -1,17 +1,5 @@
-/** Maps what `pg` throws to the failures that the ports know. */
-import { StoreError, type StoreFailure } from '../ports/store-error.ts';
-import { type Failure, failureOf, isDatabaseError } from './failures.ts';
-
-const FAILURES: Readonly<Record<Failure, StoreFailure>> = {
-  bad_row: 'invalid_row',
-  closed_tenant: 'closed_tenant',
-  no_partition: 'missing_partition',
-  conflict: 'conflict',
-  timeout: 'timeout',
-  unknown: 'outcome_unknown',
-  unavailable: 'unavailable',
-  other: 'other',
-};
+import { StoreError } from '../ports/store-error.ts';
+import { failureOf, isDatabaseError } from './failures.ts';
 
 /**
  * Runs `work` and rethrows the database's errors as a `StoreError` with the original as its cause. Any other error is a
@@ -23,6 +11,6 @@ export async function withStoreErrors<T>(work: Promise<T>): Promise<T> {
   } catch (error) {
     if (error instanceof StoreError || !isDatabaseError(error)) throw error;
     const message = error instanceof Error ? error.message : String(error);
-    throw new StoreError(FAILURES[failureOf(error)], message, { cause: error });
+    throw new StoreError(failureOf(error), message, { cause: error });
   }
 }

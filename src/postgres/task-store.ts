@@ -26,13 +26,13 @@ export function createPostgresTaskStore(
       rows.set(keyOf(row), row);
       return { id: row.id, runner };
     },
-    async runChunk(task, maxDeliveries) {
+    async runChunk(task, maxDeliveries, now) {
       const row = rows.get(keyOf(task));
       if (row === undefined) return { isRunning: false, isWaiting: false, endpointIds: [] };
       const work =
         row.kind === 'expunge'
           ? workOnExpunge(pool, row, maxDeliveries, expunge)
-          : workOnTask(pool, row, maxDeliveries);
+          : workOnTask(pool, row, maxDeliveries, now ?? null);
       const { state, isWaiting = false, endpoints } = await withStoreErrors(work);
       if (state !== 'running') endClaim(task);
       return { isRunning: state === 'running', isWaiting, endpointIds: endpoints };

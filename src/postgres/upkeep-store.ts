@@ -5,21 +5,22 @@ import { applyTombstones } from './queries/apply-tombstones.ts';
 import { deleteAuditEntries } from './queries/audit-log.ts';
 import { deleteBatches } from './queries/batches.ts';
 import { deleteOrphanedConversions } from './queries/conversions.ts';
+import { deleteDebounced } from './queries/debounce.ts';
 import { disableEndpoint } from './queries/endpoints.ts';
 import { deleteExpiredRequests } from './queries/idempotent-requests.ts';
 import { deleteOldInboxes } from './queries/inboxes.ts';
 import { redactOldAttempts } from './queries/redact-attempts.ts';
 import { deleteOldSchemaFailures, deleteSurplusSchemaFailures } from './queries/schema-failures.ts';
 import { sealPlainHeaders } from './queries/seal-plain-headers.ts';
-import { dropOldSkipped, dropSurplusSkipped } from './queries/skipped-deliveries.ts';
+import { deleteOldSkipped, deleteSurplusSkipped } from './queries/skipped-deliveries.ts';
 import {
   deleteExpiredKeys,
   deleteLeftovers,
   deleteOldStats,
-  findDyingEndpoints,
+  findEndpointsByDeadRate,
   findFailingEndpoints,
-  tryLock,
 } from './queries/upkeep.ts';
+import { runWithLock } from './run-with-lock.ts';
 import type { SecretBox } from './secret-box.ts';
 import { withStoreErrors } from './store-error.ts';
 
@@ -36,23 +37,12 @@ export function createPostgresUpkeepStore({
 }: PostgresUpkeepStoreOptions): UpkeepStore {
   const pool = database.pool('upkeep');
   return {
-    runExclusively: (work) =>
-      withStoreErrors(
-        inTransaction(pool, async (client) => {
-          const isLocked = await tryLock(client, ADVISORY_LOCKS.upkeep);
-          if (isLocked) {
-            // Other connections do the work, and this transaction holds nothing but the advisory lock.
-            await client.query('set local idle_in_transaction_session_timeout = 0');
-            await work();
-          }
-          return isLocked;
-        }),
-      ),
+    runExclusively: (work) => withStoreErrors(runWithLock(pool, ADVISORY_LOCKS.upkeep, work)),
     applyTombstones: (nowMs) => withStoreErrors(applyTombstones(pool, nowMs)),
     ensurePartitions: () => withStoreErrors(ensurePartitions()),
     redactOldAttempts: (max) => withStoreErrors(redactOldAttempts(pool, max)),
     sealPlainHeaders: (max) => withStoreErrors(sealPlainHeaders(pool, secretBox, max)),
-    findDying: (limits) => withStoreErrors(findDyingEndpoints(pool, limits)),
+    findByDeadRate: (limits) => withStoreErrors(findEndpointsByDeadRate(pool, limits)),
     findFailing: (failingMs) => withStoreErrors(findFailingEndpoints(pool, failingMs)),
     disable: (id, reason, rule) =>
       withStoreErrors(inTransaction(pool, (client) => disableEndpoint(client, id, { reason, rule }))),
@@ -61,9 +51,10 @@ export function createPostgresUpkeepStore({
     deleteStatistics: (seconds, keepHours, chunk) =>
       withStoreErrors(deleteOldStats(pool, { seconds, keepHours, chunk })),
     deleteBatches: (firstKept, max) => withStoreErrors(deleteBatches(pool, firstKept, max)),
+    deleteDebounced: (max) => withStoreErrors(deleteDebounced(pool, max)),
     deleteAuditEntries: (firstKept, max) => withStoreErrors(deleteAuditEntries(pool, firstKept, max)),
-    deleteOldSkipped: (cutoffMs, max) => withStoreErrors(dropOldSkipped(pool, cutoffMs, max)),
-    deleteSurplusSkipped: (keep, max) => withStoreErrors(dropSurplusSkipped(pool, keep, max)),
+    deleteOldSkipped: (cutoffMs, max) => withStoreErrors(deleteOldSkipped(pool, cutoffMs, max)),
+    deleteSurplusSkipped: (keep, max) => withStoreErrors(deleteSurplusSkipped(pool, keep, max)),
     deleteOldSchemaFailures: (firstKept, max) =>
       withStoreErrors(deleteOldSchemaFailures(pool, firstKept, max)),
     deleteSurplusSchemaFailures: (keep, max) => withStoreErrors(deleteSurplusSchemaFailures(pool, keep, max)),

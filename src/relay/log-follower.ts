@@ -19,9 +19,9 @@ import {
   type SourceFacts,
 } from '../postgres/queries/outbox-table.ts';
 import {
-  noteLostSlot,
-  noteNewSlot,
-  noteTableRead,
+  recordLostSlot,
+  recordNewSlot,
+  recordTableRead,
   registerSource,
 } from '../postgres/queries/relay-sources.ts';
 import { type ReplicationStream, showLsn, startReplication } from '../postgres/replication.ts';
@@ -93,8 +93,8 @@ export class LogFollower {
     const { pool, name, table } = this.#options;
     const { needsTable } = await registerSource(pool, name, 'cdc');
     if (!needsTable) return null;
-    const lastSeq = (await table?.lastWaiting()) ?? null;
-    if (lastSeq === null) await noteTableRead(pool, name);
+    const lastSeq = (await table?.findLastWaiting()) ?? null;
+    if (lastSeq === null) await recordTableRead(pool, name);
     return lastSeq;
   }
 
@@ -151,10 +151,10 @@ export class LogFollower {
     if (state !== null && !state.lost) return !state.active;
     const { confirmedLsn } = await registerSource(pool, name, 'cdc');
     const wasLost = state?.lost === true || confirmedLsn !== null;
-    await noteLostSlot(pool, name, wasLost);
+    await recordLostSlot(pool, name, wasLost);
     if (state !== null) await dropSlot(source, slot);
     const lsn = await createSlot(source, slot);
-    await noteNewSlot(pool, name, lsn);
+    await recordNewSlot(pool, name, lsn);
     if (!wasLost) {
       log.info({ source: name, slot, lsn }, 'created the replication slot');
       return true;
@@ -215,14 +215,14 @@ export class LogFollower {
       rows += moved;
       if (moved > 0) continue;
       // The rest is locked, perhaps by a relay that died. Wait, because nothing would read these rows later.
-      if ((await table!.lastWaiting(lastSeq)) !== null) {
+      if ((await table!.findLastWaiting(lastSeq)) !== null) {
         if (!isWaiting)
           log.warn({ source: name }, 'rows of the table are locked by another transaction; waiting');
         isWaiting = true;
         await pause(LOCKED_ROWS_PAUSE_MS);
         continue;
       }
-      await noteTableRead(pool, name);
+      await recordTableRead(pool, name);
       log.info({ source: name, rows }, 'read the table');
       return;
     }

@@ -56,64 +56,64 @@ export class PgOutputDecoder {
   }
 
   decode(payload: Buffer): Change {
-    const read = new Reader(payload);
-    switch (read.letter()) {
+    const reader = new Reader(payload);
+    switch (reader.letter()) {
       case 'B':
         return {
           kind: 'begin',
-          commitLsn: read.uint64(),
-          committedAtMicros: read.int64(),
-          xid: read.uint32(),
+          commitLsn: reader.uint64(),
+          committedAtMicros: reader.int64(),
+          xid: reader.uint32(),
         };
       case 'C':
-        read.skip(1 + 8); // flags, the commit record's own position
-        return { kind: 'commit', endLsn: read.uint64() };
+        reader.skip(1 + 8); // flags, the commit record's own position
+        return { kind: 'commit', endLsn: reader.uint64() };
       case 'R':
-        this.#relation(read);
+        this.#readRelation(reader);
         return OTHER;
       case 'I':
-        return this.#insert(read);
+        return this.#readInsert(reader);
       case 'M':
         return {
           kind: 'message',
-          transactional: (read.uint8() & 1) === 1,
-          lsn: read.uint64(),
-          prefix: read.text(),
-          content: read.bytes(read.uint32()),
+          transactional: (reader.uint8() & 1) === 1,
+          lsn: reader.uint64(),
+          prefix: reader.text(),
+          content: reader.bytes(reader.uint32()),
         };
       default:
         return OTHER;
     }
   }
 
-  #relation(read: Reader): void {
-    const relation = read.uint32();
+  #readRelation(reader: Reader): void {
+    const relation = reader.uint32();
     // An empty schema name stands for pg_catalog.
-    const isWanted = this.#isWanted(read.text() || 'pg_catalog', read.text());
+    const isWanted = this.#isWanted(reader.text() || 'pg_catalog', reader.text());
     if (!isWanted) {
       this.#columns.delete(relation);
       return;
     }
-    read.skip(1); // replica identity
-    const names = Array.from({ length: read.uint16() }, () => {
-      read.skip(1); // part of the key or not
-      const name = read.text();
-      read.skip(4 + 4); // type and its modifier
+    reader.skip(1); // replica identity
+    const names = Array.from({ length: reader.uint16() }, () => {
+      reader.skip(1); // part of the key or not
+      const name = reader.text();
+      reader.skip(4 + 4); // type and its modifier
       return name;
     });
     this.#columns.set(relation, names);
   }
 
-  #insert(read: Reader): Change {
-    const columns = this.#columns.get(read.uint32());
+  #readInsert(reader: Reader): Change {
+    const columns = this.#columns.get(reader.uint32());
     if (columns === undefined) return OTHER;
-    read.skip(1); // 'N': the new row follows
+    reader.skip(1); // 'N': the new row follows
     const values = new Map<string, Buffer | null>();
-    const count = read.uint16();
+    const count = reader.uint16();
     for (let index = 0; index < count; index += 1) {
-      const kind = read.letter();
+      const kind = reader.letter();
       // A new row has all its values, as text or NULL. 'u' (unchanged, left out) occurs in updates only.
-      values.set(columns[index]!, kind === 't' || kind === 'b' ? read.bytes(read.uint32()) : null);
+      values.set(columns[index]!, kind === 't' || kind === 'b' ? reader.bytes(reader.uint32()) : null);
     }
     return { kind: 'insert', values };
   }

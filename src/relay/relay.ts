@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../domain/clock.ts';
 import type { Pool } from '../postgres/database.ts';
-import { oldestWaitingSeconds, readSlot, type SourceFacts } from '../postgres/queries/outbox-table.ts';
+import { readOldestWaitingSeconds, readSlot, type SourceFacts } from '../postgres/queries/outbox-table.ts';
 import { type RelayMode, registerSource, reportSource } from '../postgres/queries/relay-sources.ts';
 import type { Log } from '../telemetry/log.ts';
 import { LogFollower } from './log-follower.ts';
@@ -33,7 +33,7 @@ export interface RelayOptions {
   readonly reportMs: number;
   readonly maxRetainedBytes: number;
   /** Called with an error that trying again cannot fix: the process should end. */
-  readonly failed: (error: unknown) => void;
+  readonly onFailed: (error: unknown) => void;
 }
 
 const FIRST_PAUSE_MS = 100;
@@ -96,7 +96,7 @@ export class Relay {
         else await this.#follower.run(signal, onProgress);
       } catch (error) {
         if (error instanceof RelayError && error.final) {
-          this.#options.failed(error);
+          this.#options.onFailed(error);
           return;
         }
         this.#reportInterruption(error);
@@ -154,7 +154,7 @@ export class Relay {
 
   async #measure(): Promise<{ lagSeconds: number; retainedBytes: number | null }> {
     const { source, table, slot, facts } = this.#options;
-    const oldestRow = facts.table === null ? null : await oldestWaitingSeconds(source, table);
+    const oldestRow = facts.table === null ? null : await readOldestWaitingSeconds(source, table);
     if (this.#follower === null) return { lagSeconds: oldestRow ?? 0, retainedBytes: null };
     const state = await readSlot(source, slot);
     const committedAt = this.#follower.oldestCommittedAt;

@@ -37,7 +37,7 @@ export interface StartRelayOptions {
   readonly config: Config;
   readonly log: Log;
   /** Called if the relay cannot continue and trying again cannot help. */
-  readonly failed: (error: unknown) => void;
+  readonly onFailed: (error: unknown) => void;
 }
 
 const CATALOGUE_REFRESH_MS = 2_000;
@@ -90,21 +90,63 @@ async function startMoving(
   source: Pool,
   database: Database,
   { url, shownUrl, name, names }: SourceSettings,
-  { config, log, failed, databaseUrl }: StartRelayOptions & { readonly databaseUrl: string },
+  { config, log, onFailed, databaseUrl }: StartRelayOptions & { readonly databaseUrl: string },
 ): Promise<() => Promise<void>> {
   const facts = await checkSource(source, shownUrl, names, config.relayMode);
   const pool = database.pool('api');
   await checkPosthorn(pool, maskUrl(databaseUrl));
+  const accepting = await createAccepting(database, config, log);
+  const { clock, notifier, committedEvents } = accepting;
+  const context = { keyTenant: null, idempotencyKey: null, isReservedHeader, acceptsAnyKey: true } as const;
+  const relay = new Relay({
+    name,
+    mode: config.relayMode,
+    sourceUrl: url,
+    source,
+    pool,
+    log,
+    clock,
+    facts,
+    ...names,
+    sink: new PosthornSink({
+      source: name,
+      pool,
+      log,
+      read: (body) => readEventWithId(body, config, context),
+      accept: (events) => committedEvents.accept(events),
+      waitUntilNotified: () => notifier.flush(),
+    }),
+    keep: config.relayKeep,
+    batchRows: config.ingestBatchRows,
+    batchBytes: config.ingestBatchBytes,
+    maxEventBytes: config.maxEventBytes,
+    pollMs: config.relayPollMs,
+    reportMs: config.relayReportMs,
+    maxRetainedBytes: config.relayMaxWalBytes,
+    onFailed,
+  });
+  await relay.start();
+  const stopClock = keepClockCorrect(clock, accepting.acceptLog);
+  const stopCatalogue = keepFresh(accepting.catalogue);
+  return async () => {
+    stopClock();
+    stopCatalogue();
+    await relay.stop();
+    await notifier.flush();
+  };
+}
 
+/** Composes the accept stage of the relay. It stores events like a server, and notifies the workers of their deliveries. */
+async function createAccepting(database: Database, config: StartRelayOptions['config'], log: Log) {
   const acceptLog = createPostgresAcceptLog({
     database,
-    ensurePartitions: async (oldestMs) => {
-      await ensurePartitions(database.pool('upkeep'), { days: config.partitionDays, oldestMs });
+    ensurePartitions: async (idTimes) => {
+      await ensurePartitions(database.pool('upkeep'), { days: config.partitionDays, ...idTimes });
     },
   });
   const clock = new DatabaseClock(systemClock, clockJumpLogger(log));
   clock.correct(await acceptLog.now());
-  const endpoints = createEndpointCache(pool, NO_SECRETS, () => {});
+  const endpoints = createEndpointCache(database.pool('api'), NO_SECRETS, () => {});
   await endpoints.refresh();
   const onProblem = recurringProblems(log, systemClock);
   const catalogueStore = createPostgresCatalogueStore(database);
@@ -137,43 +179,7 @@ async function startMoving(
     },
     config,
   );
-  const context = { keyTenant: null, idempotencyKey: null, isReservedHeader, acceptsAnyKey: true } as const;
-  const relay = new Relay({
-    name,
-    mode: config.relayMode,
-    sourceUrl: url,
-    source,
-    pool,
-    log,
-    clock,
-    facts,
-    ...names,
-    sink: new PosthornSink({
-      source: name,
-      pool,
-      log,
-      read: (body) => readEventWithId(body, config, context),
-      accept: (events) => committedEvents.accept(events),
-      waitUntilNotified: () => notifier.flush(),
-    }),
-    keep: config.relayKeep,
-    batchRows: config.ingestBatchRows,
-    batchBytes: config.ingestBatchBytes,
-    maxEventBytes: config.maxEventBytes,
-    pollMs: config.relayPollMs,
-    reportMs: config.relayReportMs,
-    maxRetainedBytes: config.relayMaxWalBytes,
-    failed,
-  });
-  await relay.start();
-  const stopClock = keepClockCorrect(clock, acceptLog);
-  const stopCatalogue = keepFresh(catalogue);
-  return async () => {
-    stopClock();
-    stopCatalogue();
-    await relay.stop();
-    await notifier.flush();
-  };
+  return { acceptLog, clock, catalogue, notifier, committedEvents };
 }
 
 function keepClockCorrect(clock: DatabaseClock, acceptLog: Pick<AcceptLog, 'now'>): () => void {

@@ -8,7 +8,7 @@
  */
 import { type Client, inTransaction, type Pool } from '../postgres/database.ts';
 import {
-  lastWaitingSeq,
+  findLastWaitingSeq,
   markProblems,
   markPublished,
   type OutboxRow,
@@ -37,8 +37,8 @@ export class OutboxTable {
   }
 
   /** Returns the `seq` of the last waiting row up to `untilSeq`. Null: none waits. */
-  lastWaiting(untilSeq: string | null = null): Promise<string | null> {
-    return lastWaitingSeq(this.#options.source, this.#options.table, untilSeq);
+  findLastWaiting(untilSeq: string | null = null): Promise<string | null> {
+    return findLastWaitingSeq(this.#options.source, this.#options.table, untilSeq);
   }
 
   /** Moves one batch of rows up to `untilSeq`. Returns how many. 0: none waits, or all waiting rows are locked. */

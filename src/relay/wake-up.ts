@@ -2,7 +2,7 @@
 export class WakeUp {
   onSignal: () => void = () => {};
   #wake = Promise.withResolvers<void>();
-  #signalled = false;
+  #isSignalled = false;
   #failure: { readonly error: unknown } | null = null;
 
   /** Resolves at the first signal after `clear`. */
@@ -11,14 +11,14 @@ export class WakeUp {
   }
 
   clear(): void {
-    if (!this.#signalled) return;
-    this.#signalled = false;
+    if (!this.#isSignalled) return;
+    this.#isSignalled = false;
     this.#wake = Promise.withResolvers();
   }
 
   signal(): void {
     this.onSignal();
-    this.#signalled = true;
+    this.#isSignalled = true;
     this.#wake.resolve();
   }
 

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { CLOSED_BREAKER } from '../domain/breaker.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';
@@ -46,22 +46,28 @@ const health = (endpointId: Uuid, consecutiveFailures: number): HealthChange => 
 });
 
 /** A settler on a store whose answers the test chooses. */
-function setUp(answer: (sent: SettleBatch, call: number) => Uuid[] | Error) {
+function setUp(answer: (sent: SettleBatch, call: number, pauses: number) => Uuid[] | Error, batchRows = 10) {
   const sent: SettleBatch[] = [];
   const pauses: number[] = [];
+  // Results that stay blocked are tried again for ever, which would slow down all later tests of this process.
+  let hasEnded = false;
+  onTestFinished(() => {
+    hasEnded = true;
+  });
   const clock: Clock = {
     now: () => 0,
     monotonic: () => 0,
     after: (delayMs, task) => {
       pauses.push(delayMs);
-      queueMicrotask(task);
+      // A later turn of the event loop, so that the test can change the answers meanwhile.
+      if (!hasEnded) setImmediate(task);
       return () => {};
     },
   };
   const sink: SettlementSink = {
     settle: async (batch) => {
       sent.push(batch);
-      const result = answer(batch, sent.length);
+      const result = answer(batch, sent.length, pauses.length);
       if (result instanceof Error) throw result;
       return new Set(result);
     },
@@ -69,7 +75,7 @@ function setUp(answer: (sent: SettleBatch, call: number) => Uuid[] | Error) {
   const settler = new Settler({
     sink,
     clock,
-    batchRows: 10,
+    batchRows,
     lingerMs: 0,
     worker: { workerId: 'w', workerName: 'w' },
     onProblem: () => {},
@@ -173,6 +179,28 @@ describe('the settler', () => {
     ]);
   });
 
+  it('records two results of one delivery one after the other, and reports that only the first moved it', async () => {
+    const moved = new Set<Uuid>();
+    const { settler, sent } = setUp((batch) =>
+      idsOf(batch).filter((id) => {
+        if (moved.has(id)) return false;
+        moved.add(id);
+        return true;
+      }),
+    );
+    const reports: string[] = [];
+    const retry = { ...settlement('a', { statusCode: 500 }), verdict: { kind: 'retry', dueAt: 1 } as const };
+    for (const [name, one] of Object.entries({
+      failed: retry,
+      b: settlement('b'),
+      delivered: settlement('a'),
+    }))
+      settler.settle(one, null, (hasMoved) => reports.push(`${name} ${hasMoved}`));
+    await settler.waitUntilIdle();
+    expect(reports).toEqual(['failed true', 'b true', 'delivered false']);
+    expect(sent.map(idsOf)).toEqual([['a', 'b'], ['a']]);
+  });
+
   it('does not record a batch again because a callback throws', async () => {
     const { settler, sent } = setUp(idsOf);
     const done: Uuid[] = [];
@@ -249,5 +277,93 @@ describe('the settler', () => {
     for (let i = 1; i <= 3; i += 1) settler.settle(settlement(`d${i}`), health('0190-00', i), () => {});
     await settler.waitUntilIdle();
     expect(sent[0]!.health).toMatchObject([{ breaker: { consecutiveFailures: 3 } }]);
+  });
+
+  it.each(['conflict', 'timeout', 'missing_partition'] as const)(
+    'records all other results if a single one fails with %s, and repeats that one until it is recorded',
+    async (failure) => {
+      const { settler, sent, pauses } = setUp((batch, _call, paused) =>
+        paused === 0 && idsOf(batch).includes('d5') ? new StoreError(failure, 'locked') : idsOf(batch),
+      );
+      const order: Uuid[] = [];
+      const ids = Array.from({ length: 8 }, (_, i) => `d${i}`);
+      for (const id of ids)
+        settler.settle(settlement(id, { responseHeaders: { a: 'b' } }), null, () => order.push(id));
+      await expect.poll(() => order.length).toBe(8);
+      expect(order.at(-1)).toBe('d5');
+      expect(pauses).toEqual([1_000]);
+      // Only the first try waits for locks, and nothing of the receiver is lost.
+      expect(sent.map(({ givesUpSoon }) => givesUpSoon)).toEqual([false, ...sent.slice(1).map(() => true)]);
+      expect(sent.at(-1)!.settlements[0]!.attempt!.outcome.responseHeaders).toEqual({ a: 'b' });
+      expect(settler.blockedResults).toBe(0);
+    },
+  );
+
+  it('records results that arrive after a blocked one without waiting for it', async () => {
+    const isBlocked = { a: true };
+    const { settler } = setUp((batch) =>
+      isBlocked.a && idsOf(batch).includes('a') ? new StoreError('conflict', 'locked') : idsOf(batch),
+    );
+    const done: Uuid[] = [];
+    settler.settle(settlement('a'), null, () => done.push('a'));
+    await expect.poll(() => settler.countBlocked('endpoint')).toBe(1);
+    settler.settle(settlement('b'), null, () => {
+      done.push('b');
+      isBlocked.a = false;
+    });
+    await expect.poll(() => done).toEqual(['b', 'a']);
+  });
+
+  it('records the results of other endpoints within a few statements if all rows of one endpoint are locked', async () => {
+    const { settler, sent } = setUp(
+      (batch) =>
+        batch.settlements.some(({ endpointId }) => endpointId === 'locked')
+          ? new StoreError('conflict', 'locked')
+          : idsOf(batch),
+      200,
+    );
+    const done: Uuid[] = [];
+    for (let i = 0; i < 100; i += 1) {
+      settler.settle({ ...settlement(`locked-${i}`), endpointId: 'locked' }, null, () => {});
+      settler.settle({ ...settlement(`d${i}`), endpointId: `e${i % 10}` }, null, () => done.push(`d${i}`));
+    }
+    await expect.poll(() => done.length).toBe(100);
+    const last = sent.findLastIndex((batch) => idsOf(batch).some((id) => id.startsWith('d')));
+    expect(last).toBeLessThan(10);
+  });
+
+  it('never replaces the health of an endpoint by an earlier one, although its result is recorded later', async () => {
+    const isBlocked = { a: true };
+    const { settler, sent } = setUp((batch) =>
+      isBlocked.a && idsOf(batch).includes('a') ? new StoreError('conflict', 'locked') : idsOf(batch),
+    );
+    const done: Uuid[] = [];
+    const add = (id: Uuid, failures: number) =>
+      settler.settle(settlement(id), health('endpoint', failures), () => {
+        done.push(id);
+        if (id === 'b') isBlocked.a = false;
+      });
+    add('a', 1);
+    await expect.poll(() => settler.blockedResults).toBe(1);
+    add('b', 2);
+    await expect.poll(() => done.toSorted()).toEqual(['a', 'b']);
+    const stored = sent.filter((batch) => !idsOf(batch).includes('a') || !isBlocked.a);
+    expect(stored.at(-1)!.health).toMatchObject([{ breaker: { consecutiveFailures: 2 } }]);
+  });
+
+  it('stops halving if everything is locked, and records everything once the lock is gone', async () => {
+    const isLocked = { all: true };
+    const { settler, sent } = setUp(
+      (batch) => (isLocked.all ? new StoreError('conflict', 'locked') : idsOf(batch)),
+      400,
+    );
+    const done = new Set<Uuid>();
+    for (let i = 0; i < 400; i += 1) settler.settle(settlement(`d${i}`), null, () => done.add(`d${i}`));
+    await expect.poll(() => settler.blockedResults).toBe(400);
+    await expect.poll(() => sent.length).toBeGreaterThan(30);
+    const tries = sent.length;
+    isLocked.all = false;
+    await expect.poll(() => done.size).toBe(400);
+    expect(sent.length - tries).toBeLessThan(60);
   });
 });

@@ -3,15 +3,19 @@
  * that nothing depends on waits a few milliseconds for others first: alone, it would cost as much as ten. The settler never gives
  * a result up, because a delivery without a recorded result is sent again. If the store refuses a batch, the settler
  * bisects it and records the result that causes the error without any data of the receiver. A result that the store
- * refuses all the same is set aside and tried again later, so that the others do not wait for it.
+ * refuses all the same is set aside and tried again later, so that the others do not wait for it. A batch that has to wait
+ * for a lock is left to `BlockedResults`.
  */
 import { Batcher, type BatcherOptions } from '../domain/batcher.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';
-import type { CircuitNote } from '../domain/operational.ts';
+import type { EndpointNote } from '../domain/operational.ts';
 import type { HealthChange, Settlement, SettlementSink } from '../ports/delivery-queue.ts';
 import type { ResultRecorder } from '../ports/stages.ts';
-import { StoreError, type StoreFailure } from '../ports/store-error.ts';
+import type { StoreFailure } from '../ports/store-error.ts';
+import { BlockedResults, failureOf, isBlockedBy } from './blocked-results.ts';
+import { combineHealth } from './combine-health.ts';
+import { type PendingResult, splitBatch, takeOnePerDelivery } from './pending-result.ts';
 
 export interface SettlerOptions {
   readonly sink: SettlementSink;
@@ -20,20 +24,13 @@ export interface SettlerOptions {
   /** How long the result of a success waits for others, so that they share a commit. 0: it does not wait. */
   readonly lingerMs: number;
   readonly worker: { readonly workerId: Uuid; readonly workerName: string };
-  /** The live tail, which shows settlements that moved their delivery. `open` is true while someone watches. */
-  readonly tail?: { readonly open: boolean; settled(settlements: readonly Settlement[]): void } | undefined;
+  /** The live tail, which shows settlements that moved their delivery. `isWatched` is true while someone watches. */
+  readonly tail?:
+    | { readonly isWatched: boolean; onSettled(settlements: readonly Settlement[]): void }
+    | undefined;
   /** Called after each batch, with its size and times. */
   readonly onBatchWritten?: BatcherOptions<unknown>['onWritten'];
   readonly onProblem: (what: string, error: unknown) => void;
-}
-
-interface PendingResult {
-  readonly settlement: Settlement;
-  readonly health: HealthChange | null;
-  /** Called when the result is durable. `moved` is false if someone else moved the delivery. */
-  readonly done: (moved: boolean) => void;
-  /** True if all data of the receiver has been removed. */
-  readonly isMinimal?: true;
 }
 
 const MAX_BATCH_BYTES = 4 * 1024 * 1024;
@@ -42,15 +39,26 @@ const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 300;
 /** How long a result that the store refuses by itself is set aside. */
 const SET_ASIDE_MS = 30_000;
-/** Failures that a smaller batch may avoid. After the others the same batch is repeated until the store recovers. */
-const SPLITS_ON: ReadonlySet<StoreFailure> = new Set(['invalid_row', 'timeout', 'other']);
+/** Failures that a smaller batch may avoid. */
+const SPLITS_ON: ReadonlySet<StoreFailure> = new Set(['invalid_row', 'other']);
 
 export class Settler implements ResultRecorder {
   readonly #options: SettlerOptions;
   readonly #batcher: Batcher<PendingResult>;
+  readonly #blocked: BlockedResults;
+  /** The latest health of each endpoint that is not recorded yet. Results may be recorded in another order. */
+  readonly #latestHealth = new Map<Uuid, { readonly change: HealthChange; readonly pending: number }>();
 
   constructor(options: SettlerOptions) {
     this.#options = options;
+    this.#blocked = new BlockedResults({
+      clock: options.clock,
+      write: (batch) => this.#writeOnce(batch, true),
+      onRefused: (batch) => {
+        for (const item of batch) this.#batcher.add(item);
+      },
+      onProblem: options.onProblem,
+    });
     this.#batcher = new Batcher<PendingResult>({
       maxItems: options.batchRows,
       maxBytes: MAX_BATCH_BYTES,
@@ -65,12 +73,37 @@ export class Settler implements ResultRecorder {
     });
   }
 
-  settle(settlement: Settlement, health: HealthChange | null, done: (moved: boolean) => void): void {
-    this.#batcher.add({ settlement, health, done });
+  settle(settlement: Settlement, health: HealthChange | null, done: (hasMoved: boolean) => void): void {
+    const item = { settlement, health, done };
+    if (health !== null) this.#expectHealth(health);
+    // Rows of the endpoint may be locked: a shared batch would have to wait for them.
+    if (this.#blocked.countOf(settlement.endpointId) > 0) this.#blocked.add([item]);
+    else this.#batcher.add(item);
   }
 
-  waitUntilIdle(): Promise<void> {
-    return this.#batcher.waitUntilIdle();
+  get blockedResults(): number {
+    return this.#blocked.total;
+  }
+
+  countBlocked(endpointId: Uuid): number {
+    return this.#blocked.countOf(endpointId);
+  }
+
+  async waitUntilIdle(): Promise<void> {
+    await this.#batcher.waitUntilIdle();
+    await this.#blocked.waitUntilIdle();
+  }
+
+  #expectHealth(next: HealthChange): void {
+    const before = this.#latestHealth.get(next.endpointId);
+    const change = before === undefined ? next : combineHealth(before.change, next);
+    this.#latestHealth.set(next.endpointId, { change, pending: (before?.pending ?? 0) + 1 });
+  }
+
+  #forgetHealth({ endpointId }: HealthChange): void {
+    const { change, pending } = this.#latestHealth.get(endpointId)!;
+    if (pending === 1) this.#latestHealth.delete(endpointId);
+    else this.#latestHealth.set(endpointId, { change, pending: pending - 1 });
   }
 
   async #write(batch: readonly PendingResult[]): Promise<void> {
@@ -79,10 +112,11 @@ export class Settler implements ResultRecorder {
         return await this.#writeOnce(batch);
       } catch (error) {
         this.#options.onProblem('record results', error);
-        // Any error that is not the store's is a bug, and would happen again.
-        const failure = error instanceof StoreError ? error.failure : 'other';
+        const failure = failureOf(error);
+        if (isBlockedBy(failure)) return this.#blocked.add(batch);
         const parts = SPLITS_ON.has(failure) ? splitBatch(batch) : null;
         if (parts !== null) {
+          if (batch.length === 1 && batch[0]!.health !== null) this.#forgetHealth(batch[0]!.health);
           for (const part of parts) await this.#write(part);
           return;
         }
@@ -98,30 +132,33 @@ export class Settler implements ResultRecorder {
     });
   }
 
-  async #writeOnce(batch: readonly PendingResult[]): Promise<void> {
+  async #writeOnce(results: readonly PendingResult[], givesUpSoon = false): Promise<void> {
+    const { batch, repeated } = takeOnePerDelivery(results);
     // Only the latest state of an endpoint: one statement cannot write the same row twice.
     const health = new Map<Uuid, HealthChange>();
-    const circuitNotes: CircuitNote[] = [];
+    const endpointNotes: EndpointNote[] = [];
     for (const { health: change } of batch) {
       if (change === null) continue;
-      const before = health.get(change.endpointId)?.holdUntil ?? 0;
-      const isHeld = before > (change.holdUntil ?? 0);
-      health.set(change.endpointId, isHeld ? { ...change, holdUntil: before } : change);
-      if (change.circuitNote !== undefined) circuitNotes.push(change.circuitNote);
+      health.set(change.endpointId, this.#latestHealth.get(change.endpointId)!.change);
+      if (change.circuitNote !== undefined) endpointNotes.push(change.circuitNote);
+      if (change.limitNote !== undefined) endpointNotes.push(change.limitNote);
     }
     const { sink, worker } = this.#options;
     const moved = await sink.settle({
       settlements: batch.map((item) => item.settlement),
       health: [...health.values()],
-      circuitNotes,
+      endpointNotes,
       worker: { id: worker.workerId, name: worker.workerName },
+      givesUpSoon,
     });
     for (const item of batch) this.#finish(item, moved.has(item.settlement.deliveryId));
+    for (const item of repeated) this.#batcher.add(item);
     this.#showInLiveTail(batch, moved);
   }
 
   /** Catches errors, because the result is recorded: an error here must not cause a second try. */
-  #finish({ done }: PendingResult, hasMoved: boolean): void {
+  #finish({ health, done }: PendingResult, hasMoved: boolean): void {
+    if (health !== null) this.#forgetHealth(health);
     try {
       done(hasMoved);
     } catch (error) {
@@ -132,9 +169,11 @@ export class Settler implements ResultRecorder {
   /** Catches errors, because the results are recorded: an error here must not cause a second try. */
   #showInLiveTail(batch: readonly PendingResult[], moved: ReadonlySet<Uuid>): void {
     const { tail, onProblem } = this.#options;
-    if (!tail?.open) return;
+    if (!tail?.isWatched) return;
     try {
-      tail.settled(batch.flatMap(({ settlement }) => (moved.has(settlement.deliveryId) ? [settlement] : [])));
+      tail.onSettled(
+        batch.flatMap(({ settlement }) => (moved.has(settlement.deliveryId) ? [settlement] : [])),
+      );
     } catch (error) {
       onProblem('show results in live tails', error);
     }
@@ -144,36 +183,3 @@ export class Settler implements ResultRecorder {
 /** True if nothing depends on the record: the next delivery of a FIFO endpoint waits for it, and so do retries and circuits. */
 const canWait = (settlement: Settlement, health: HealthChange | null): boolean =>
   settlement.verdict.kind === 'delivered' && !settlement.fifo && health === null;
-
-/** Returns two halves, or a single result without data of the receiver. Null: the batch cannot be made smaller. */
-function splitBatch(batch: readonly PendingResult[]): readonly (readonly PendingResult[])[] | null {
-  if (batch.length === 1) return batch[0]!.isMinimal ? null : [[withoutReceiverData(batch[0]!)]];
-  const middle = batch.length >> 1;
-  return [batch.slice(0, middle), batch.slice(middle)];
-}
-
-/** Removes all data of the receiver. The rest of a result can always be stored. */
-function withoutReceiverData(item: PendingResult): PendingResult {
-  const { attempt } = item.settlement;
-  if (attempt === null) return { ...item, health: null, isMinimal: true };
-  const { outcome } = attempt;
-  return {
-    ...item,
-    isMinimal: true,
-    health: null,
-    settlement: {
-      ...item.settlement,
-      attempt: {
-        ...attempt,
-        outcome: {
-          ...outcome,
-          error: outcome.error && { class: outcome.error.class, message: 'The details could not be stored.' },
-          responseHeaders: null,
-          responseBody: null,
-          responseTruncated: true,
-          requestHeaders: {},
-        },
-      },
-    },
-  };
-}

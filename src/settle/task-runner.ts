@@ -14,7 +14,7 @@
  * a locked row is halved too, so that the deliveries before that row are processed, and other tasks get their turn
  * immediately.
  */
-import type { Clock } from '../domain/clock.ts';
+import { type Clock, latestNowOf } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';
 import { isStoreOutage, storeFailureOf } from '../ports/store-error.ts';
 import type { ChunkResult, ClaimedTask, TaskStore } from '../ports/task-store.ts';
@@ -56,7 +56,7 @@ export class TaskRunner {
   #cancelPoll: (() => void) | null = null;
   #running: Promise<void> | null = null;
   #runAgain = false;
-  #stopped = false;
+  #isStopped = false;
 
   constructor(options: TaskRunnerOptions) {
     this.#options = options;
@@ -68,21 +68,21 @@ export class TaskRunner {
 
   /** Call this when a task was created. */
   runSoon(): void {
-    if (this.#stopped) return;
+    if (this.#isStopped) return;
     this.#runAgain = true;
     this.#cancelPoll?.();
     this.#cancelPoll = null;
     this.#running ??= this.#runAll().finally(() => {
       this.#running = null;
       if (this.#runAgain) this.runSoon();
-      else if (!this.#stopped)
+      else if (!this.#isStopped)
         this.#cancelPoll = this.#options.clock.after(this.#options.pollMs, () => this.runSoon());
     });
   }
 
   /** Resolves when the current chunk is done. Other runners continue its task. */
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.#isStopped = true;
     this.#runAgain = false;
     this.#cancelPoll?.();
     this.#cancelPoll = null;
@@ -92,7 +92,7 @@ export class TaskRunner {
   async #runAll(): Promise<void> {
     this.#runAgain = false;
     try {
-      while (!this.#stopped && (await this.runOnce()));
+      while (!this.#isStopped && (await this.runOnce()));
     } catch (error) {
       this.#options.onProblem('work on tasks', error);
     }
@@ -107,7 +107,7 @@ export class TaskRunner {
       return false;
     }
     let rejections = 0;
-    for (let chunks = 0; chunks < CHUNKS_PER_TURN && !this.#stopped; chunks += 1) {
+    for (let chunks = 0; chunks < CHUNKS_PER_TURN && !this.#isStopped; chunks += 1) {
       try {
         const { isRunning, isWaiting } = await this.#runChunk(task);
         if (!isRunning) return true;
@@ -143,7 +143,7 @@ export class TaskRunner {
   async #runChunk(task: ClaimedTask): Promise<ChunkResult> {
     const halved = this.#sizes.get(task.id);
     const size = halved?.size ?? DELIVERIES_PER_CHUNK;
-    const result = await this.#options.tasks.runChunk(task, size);
+    const result = await this.#options.tasks.runChunk(task, size, latestNowOf(this.#options.clock));
     for (const endpointId of result.endpointIds) this.#options.wake(endpointId);
     this.#blocked.delete(task.id);
     if (!result.isRunning) this.#sizes.delete(task.id);

@@ -6,7 +6,7 @@
  * same, so build expensive ones only after `log.isLevelEnabled('debug')`.
  */
 import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from 'pino';
-import pretty from 'pino-pretty';
+import { formatPretty } from './pretty-line.ts';
 import { redact } from './redact.ts';
 
 export type Log = Logger;
@@ -39,9 +39,6 @@ export function createLog(options: LogOptions, to?: DestinationStream): Log {
   return log;
 }
 
-/** For tests and for callers that need no log. */
-export const silentLog: Log = pino({ level: 'silent' });
-
 /** True if the log is written for a person at a terminal. */
 export function isPretty(format: LogOptions['logFormat']): boolean {
   return format === 'pretty' || (format === 'auto' && process.stderr.isTTY === true);
@@ -50,13 +47,9 @@ export function isPretty(format: LogOptions['logFormat']): boolean {
 function openDestination(format: LogOptions['logFormat']): DestinationStream {
   if (isPretty(format)) {
     // In this thread and synchronous: a worker thread would lose the last lines of a crash.
-    return pretty({
-      destination: STDERR,
-      sync: true,
-      colorize: process.stderr.isTTY === true && process.env.NO_COLOR === undefined,
-      translateTime: 'SYS:HH:MM:ss.l',
-      ignore: 'pid',
-    });
+    const stderr = destination({ dest: STDERR, sync: true });
+    const colors = process.stderr.isTTY === true && process.env.NO_COLOR === undefined;
+    return { write: (line) => void stderr.write(formatPretty(line, { colors })) };
   }
   // Asynchronous without a delay: lines that arrive during a write are written with the next one. pino writes the rest
   // on exit and on `fatal`.

@@ -24,6 +24,7 @@ const SECRET_FIELDS = new Set(
     'encryptionKey',
     'previousEncryptionKeys',
     'databaseUrl',
+    'redisUrl',
     'connectionString',
   ].flatMap((field) => [field, field.toLowerCase()]),
 );

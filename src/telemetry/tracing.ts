@@ -36,20 +36,20 @@ export interface TracedAttempt {
 export interface PublishSpan {
   /** The context to pass on. Null: the event is not traced, and the producer's context is passed on unchanged. */
   readonly context: TraceContext | null;
-  accepted(event: { readonly id: Uuid; readonly deliveries: number; readonly duplicate: boolean }): void;
+  endAccepted(event: { readonly id: Uuid; readonly deliveries: number; readonly duplicate: boolean }): void;
   /** `code`: the code of the problem that the producer got. */
-  refused(code: string): void;
+  endRefused(code: string): void;
 }
 
 export interface AttemptSpan {
   readonly context: TraceContext | null;
-  ended(outcome: AttemptOutcome): void;
+  end(outcome: AttemptOutcome): void;
 }
 
 export interface Tracer {
-  publishing(event: Pick<EventContent, 'tenant' | 'type' | 'headers'>): PublishSpan;
-  stored(event: StoredEvent): void;
-  sending(attempt: TracedAttempt): AttemptSpan;
+  startPublish(event: Pick<EventContent, 'tenant' | 'type' | 'headers'>): PublishSpan;
+  recordStored(event: StoredEvent): void;
+  startAttempt(attempt: TracedAttempt): AttemptSpan;
   /** Exports the remaining spans. */
   stop(): Promise<void>;
 }
@@ -62,14 +62,14 @@ export function traceSending<Request extends TracedAttempt>(
   send: Send<Request>,
 ): Send<Request> {
   return (request, done) => {
-    const span = tracer.sending(request);
+    const span = tracer.startAttempt(request);
     const { event } = request;
     const traced =
       span.context === null
         ? request
         : { ...request, event: { ...event, headers: withTraceContext(event.headers, span.context) } };
     send(traced, (outcome) => {
-      span.ended(outcome);
+      span.end(outcome);
       done(outcome);
     });
   };

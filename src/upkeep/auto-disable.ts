@@ -1,9 +1,9 @@
 /** Disables endpoints with too many dead letters, and endpoints without a success for days. */
 import type { DisabledReason } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
-import type { DyingLimits, EndpointDisabler } from '../ports/upkeep-store.ts';
+import type { DeadRateLimits, EndpointDisabler } from '../ports/upkeep-store.ts';
 
-export interface AutoDisableOptions extends DyingLimits {
+export interface AutoDisableOptions extends DeadRateLimits {
   readonly failingMs: number;
 }
 
@@ -17,10 +17,10 @@ export async function autoDisable(
   store: EndpointDisabler,
   options: AutoDisableOptions,
 ): Promise<DisabledEndpoint[]> {
-  const dying = await store.findDying(options);
+  const tooManyDead = await store.findByDeadRate(options);
   const failing = await store.findFailing(options.failingMs);
   const candidates: DisabledEndpoint[] = [
-    ...dying.map((id) => ({ id, reason: 'dead_letters' as const })),
+    ...tooManyDead.map((id) => ({ id, reason: 'dead_letters' as const })),
     ...failing.map((id) => ({ id, reason: 'failing' as const })),
   ];
   const disabled: DisabledEndpoint[] = [];

@@ -31,10 +31,10 @@ export type DropStep = 'before_drop' | 'prepare' | 'copy' | 'copied' | 'swap' | 
 
 const ROWS_PER_COPY = 5_000;
 /**
- * A try blocks all statements on the table for up to 50 ms. The pause after it lets them catch up. If a transaction
+ * A try of a step blocks all statements on the table for up to 50 ms. The pause after it lets them catch up. If a transaction
  * keeps the table locked, the next round tries again.
  */
-const SWAP_TRIES = 10;
+const MAX_TRIES = 10;
 const PAUSE_BETWEEN_TRIES_MS = 500;
 
 export class PartitionDrops {
@@ -55,8 +55,10 @@ export class PartitionDrops {
       while (cutoffMs !== null && !isStopped()) {
         const partition = await store.findExpired(table, cutoffMs);
         if (partition === null || !(await this.#mayDrop(partition))) break;
-        this.#options.onStep?.('prepare');
-        if (!(await this.#replace(await store.prepare(partition, cutoffMs), isStopped))) break;
+        const replacement = await this.#tryStep('prepare', isStopped, () =>
+          store.prepare(partition, cutoffMs),
+        );
+        if (replacement === null || !(await this.#replace(replacement, isStopped))) break;
       }
       if (cutoffMs !== null && !isStopped()) await store.cleanReplacements(table, cutoffMs, isStopped);
     }
@@ -82,15 +84,29 @@ export class PartitionDrops {
       } while (after !== null);
       onStep?.('copied');
     }
-    for (let tries = 0; tries < SWAP_TRIES && !isStopped(); tries += 1) {
-      onStep?.('swap');
-      if (await store.swap(replacement)) {
-        await this.#dropDetached();
-        return true;
-      }
+    const isSwapped = await this.#tryStep(
+      'swap',
+      isStopped,
+      async () => (await store.swap(replacement)) || null,
+    );
+    if (isSwapped === null) return false;
+    await this.#dropDetached();
+    return true;
+  }
+
+  /** Runs a step that needs a lock until it returns a result. Returns null if it gets no lock in any of its tries. */
+  async #tryStep<T>(
+    name: DropStep,
+    isStopped: () => boolean,
+    step: () => Promise<T | null>,
+  ): Promise<T | null> {
+    for (let tries = 0; tries < MAX_TRIES && !isStopped(); tries += 1) {
+      this.#options.onStep?.(name);
+      const result = await step();
+      if (result !== null) return result;
       await this.#pause();
     }
-    return false;
+    return null;
   }
 
   async #dropDetached(): Promise<void> {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { systemClock } from '../domain/clock.ts';
+import { type Clock, systemClock } from '../domain/clock.ts';
 import { newId } from '../domain/ids.ts';
 import type { RowExpirer } from '../ports/retention-store.ts';
 import { StoreError } from '../ports/store-error.ts';
@@ -8,7 +8,7 @@ import { expireRows } from './expire-rows.ts';
 const days = { events: 90, payloads: 30, deadLetters: 10 };
 
 /** Runs a round and returns the calls and the problems. */
-async function run(store: Partial<RowExpirer>): Promise<string[]> {
+async function run(store: Partial<RowExpirer>, clock: Clock = systemClock): Promise<string[]> {
   const log: string[] = [];
   await expireRows(
     {
@@ -22,7 +22,7 @@ async function run(store: Partial<RowExpirer>): Promise<string[]> {
         },
         ...store,
       },
-      clock: systemClock,
+      clock,
       days,
       onDeadLettersExpired: () => {},
       onProblem: (what) => void log.push(what),
@@ -41,6 +41,40 @@ test('LIF-1: a kind of data that cannot be deleted does not stop the others', as
       listTenantRetentions: async () => [{ tenant: 'acme', days: 7 }],
     }),
   ).toEqual(['discard expired dead letters', 'delete expired payloads', 'acme 500']);
+});
+
+test('LIF-1: a round deletes payloads for most of a minute, and rests as long as it works', async () => {
+  let time = 0;
+  const pauses: number[] = [];
+  const clock: Clock = {
+    now: () => Date.now(),
+    monotonic: () => time,
+    after(delayMs, task) {
+      pauses.push(delayMs);
+      time += delayMs;
+      queueMicrotask(task);
+      return () => {};
+    },
+  };
+  let chunks = 0;
+  const strip = async (left: number): Promise<number> => {
+    chunks = 0;
+    await run(
+      {
+        stripPayloads: async () => {
+          chunks += 1;
+          time += 10;
+          return chunks < left;
+        },
+      },
+      clock,
+    );
+    return chunks;
+  };
+  // Until nothing is left, or for 40 seconds.
+  expect(await strip(1_000)).toBe(1_000);
+  expect(await strip(10_000)).toBe(2_001);
+  expect(new Set(pauses)).toEqual(new Set([10]));
 });
 
 test('LIF-1: a tenant whose events cannot be deleted does not stop the others', async () => {

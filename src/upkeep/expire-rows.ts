@@ -16,6 +16,8 @@ export interface ExpireRowsOptions {
 const ROWS_PER_CHUNK = 500;
 /** The limit per kind and round. The rest waits for the next round, so that other upkeep gets its turn. */
 const CHUNKS_PER_ROUND = 200;
+/** Payloads expire as fast as events arrive. So this long, with a pause after each chunk that is as long as the chunk took. */
+const MAX_STRIPPING_MS = 40_000;
 
 export async function expireRows(options: ExpireRowsOptions, isStopped: () => boolean): Promise<void> {
   // One at a time: if one fails, the others still run.
@@ -60,8 +62,13 @@ async function stripPayloads(
   const cutoffMs = cutoffOf(days.payloads, clock.now());
   if (cutoffMs === null || days.payloads === days.events) return;
   const inChunk = halvingChunks(ROWS_PER_CHUNK, isStopped);
-  for (let chunks = 0; chunks < CHUNKS_PER_ROUND && !isStopped(); chunks += 1) {
+  const startedAt = clock.monotonic();
+  while (!isStopped()) {
+    const chunkStartedAt = clock.monotonic();
     if (!(await inChunk((max) => store.stripPayloads(cutoffMs, max)))) return;
+    const now = clock.monotonic();
+    if (now - startedAt >= MAX_STRIPPING_MS) return;
+    await new Promise<void>((resolve) => clock.after(now - chunkStartedAt, resolve));
   }
 }
 

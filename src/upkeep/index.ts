@@ -1,4 +1,5 @@
-export { Measurements } from './measurements.ts';
+export { Measurements, measureEach } from './measurements.ts';
 export { OperationalEvents } from './operational-events.ts';
+export { Recurring } from './recurring.ts';
 export { StatsKeeper } from './stats-keeper.ts';
 export { Upkeep } from './upkeep.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { bucketOf } from '../domain/histogram.ts';
 import { HOUR, MINUTE, QUARTER } from '../domain/statistics.ts';
-import { JournalSums, limitTypes } from './journal-sums.ts';
+import { JournalSums } from './journal-sums.ts';
 import type { ReadableRow } from './read-journal.ts';
 
 const NOON = 500_000 * 3_600_000;
@@ -18,10 +18,10 @@ describe('adding up the statistics journal', () => {
     { at: NOON, entry: { attempts: [['one', 'acme', 'c.d', [DEAD, 2, NONE, NONE]]] } },
     { at: NOON + 61_000, entry: { dead: [['other', 'umbrella', 'a.b', 3]] } },
   ];
-  const sums = new JournalSums();
+  const sums = new JournalSums(asIs);
   sums.add(rows.slice(0, 3));
   sums.add(rows.slice(3));
-  const buckets = sums.buckets(asIs);
+  const buckets = sums.buckets();
   const [endpoints, events] = [[...buckets.endpoints], [...buckets.events]];
   const of = (list: readonly object[], part: object) => list.filter((row) => matches(row, part));
   const matches = (row: object, part: object) =>
@@ -73,16 +73,5 @@ describe('adding up the statistics journal', () => {
       [0, 1, 4],
     ]);
     expect(totals('umbrella', '')).toEqual([[0, 0, 3]]);
-  });
-
-  test('a type that has totals keeps them, new types take the free places, and the rest is counted as `other`', () => {
-    const types = sums.types();
-    expect(types).toHaveLength(6);
-    const hour = NOON;
-    const counted = [{ tenant: 'acme', hour, type: 'x.y' }];
-    const found = ['c.d', 'x.y', 'z.z'].map((type) => ({ tenant: 'acme', hour, type }));
-    const nameOf = limitTypes(counted, found, 2);
-    expect(found.map(({ type }) => nameOf('acme', hour, type))).toEqual(['c.d', 'x.y', 'other']);
-    expect(limitTypes(counted, found, 3)('acme', hour, 'z.z')).toBe('z.z');
   });
 });

@@ -13,23 +13,18 @@ import {
   noTotals,
   OTHER_TYPES,
   RESOLUTIONS,
+  startOfBucket,
   type Totals,
   VERDICTS,
 } from '../domain/statistics.ts';
 import type { SkippedCount } from '../ports/statistics-store.ts';
+import { ALL_TENANTS } from './counted-types.ts';
 import type { ReadableRow } from './read-journal.ts';
 
 /** The last place of `Totals.tries` counts deliveries that needed this many attempts or more. */
 const MAX_TRIES = 10;
 
-/** An event type of a tenant in the hour that begins at `hour`. An empty tenant: all tenants together. */
-export interface TypeOfHour {
-  readonly tenant: string;
-  readonly hour: number;
-  readonly type: string;
-}
-
-/** The name under which an event type is counted in that hour. */
+/** The name under which an event type is counted in the hour that begins at `hour`. */
 export type NameOfType = (tenant: string, hour: number, type: string) => string;
 
 /** Iterables, because there may be tens of thousands of buckets: each is created when it is read. */
@@ -37,8 +32,6 @@ export interface SummedBuckets {
   readonly endpoints: Iterable<EndpointBucket>;
   readonly events: Iterable<EventBucket>;
 }
-
-const startOf = (seconds: number, at: number): number => Math.floor(at / (seconds * 1000)) * seconds * 1000;
 
 /**
  * Sums rows of the journal in portions, because adding up a busy journal at once would block the process. Each row counts
@@ -49,12 +42,16 @@ export class JournalSums {
   readonly #types = new MinuteTotals<{ tenant: string; type: string }>();
   /** By endpoint and second: a long journal of a large fan-out has too many entries to keep each. */
   readonly #skipped = new Map<string, { endpointId: Uuid; at: number; count: number }>();
+  readonly #nameOfType: NameOfType;
+
+  constructor(nameOfType: NameOfType) {
+    this.#nameOfType = nameOfType;
+  }
 
   add(rows: readonly ReadableRow[]): void {
     for (const { at, entry } of rows) {
       const ofEndpoint = (endpointId: Uuid): Totals => this.#endpoints.of(endpointId, { endpointId }, at);
-      const ofType = (tenant: string, type: string): Totals =>
-        this.#types.of(`${tenant} ${type}`, { tenant, type }, at);
+      const ofType = (tenant: string, type: string): Totals => this.#totalsOfType(tenant, type, at);
       for (const [tenant, type, count] of entry.accepted ?? []) ofType(tenant, type).accepted += count;
       for (const [endpointId, tenant, type, count] of entry.dead ?? []) {
         ofEndpoint(endpointId).dead += count;
@@ -68,6 +65,14 @@ export class JournalSums {
     }
   }
 
+  /** Types that are counted as `other` share their totals: a tenant may invent a type for each event. */
+  #totalsOfType(tenant: string, type: string, at: number): Totals {
+    const hour = startOfBucket(HOUR, at);
+    const isCounted = [tenant, ALL_TENANTS].some((subject) => this.#nameOfType(subject, hour, type) === type);
+    const countedType = isCounted ? type : OTHER_TYPES;
+    return this.#types.of(`${tenant} ${countedType}`, { tenant, type: countedType }, at);
+  }
+
   #addSkipped(endpointId: Uuid, at: number, count: number): void {
     const key = `${endpointId} ${Math.floor(at / 1000)}`;
     const found = this.#skipped.get(key);
@@ -79,50 +84,16 @@ export class JournalSums {
     return [...this.#skipped.values()];
   }
 
-  /** Every tenant, hour and event type in the rows, and the same for all tenants together. */
-  types(): TypeOfHour[] {
-    const types = new Map<string, TypeOfHour>();
-    for (const [{ tenant: named, type }, at] of this.#types) {
-      const hour = startOf(HOUR, at);
-      for (const tenant of [named, '']) types.set(`${hour} ${tenant} ${type}`, { tenant, hour, type });
-    }
-    return [...types.values()];
-  }
-
-  buckets(nameOf: NameOfType): SummedBuckets {
+  buckets(): SummedBuckets {
     const events = new MinuteTotals<{ tenant: string; type: string }>();
     for (const [{ tenant: named, type }, at, totals] of this.#types) {
-      for (const tenant of [named, '']) {
-        for (const countedType of [nameOf(tenant, startOf(HOUR, at), type), ''])
+      for (const tenant of [named, ALL_TENANTS]) {
+        for (const countedType of [this.#nameOfType(tenant, startOfBucket(HOUR, at), type), ''])
           addTotals(events.of(`${tenant} ${countedType}`, { tenant, type: countedType }, at), totals);
       }
     }
     return { endpoints: this.#endpoints.buckets(), events: events.buckets() };
   }
-}
-
-/** Limits how many event types are counted per tenant and hour. Types that have totals already come first. */
-export function limitTypes(
-  counted: readonly TypeOfHour[],
-  found: readonly TypeOfHour[],
-  maxTypes: number,
-): NameOfType {
-  const typesByHour = new Map<string, Set<string>>();
-  const typesOf = (tenant: string, hour: number): Set<string> => {
-    const key = `${hour} ${tenant}`;
-    let types = typesByHour.get(key);
-    if (types === undefined) {
-      types = new Set();
-      typesByHour.set(key, types);
-    }
-    return types;
-  };
-  for (const { tenant, hour, type } of counted) if (type !== OTHER_TYPES) typesOf(tenant, hour).add(type);
-  for (const { tenant, hour, type } of found) {
-    const types = typesOf(tenant, hour);
-    if (types.size < maxTypes) types.add(type);
-  }
-  return (tenant, hour, type) => (typesOf(tenant, hour).has(type) ? type : OTHER_TYPES);
 }
 
 function addAttempts(totals: Totals, numbers: readonly number[]): void {
@@ -156,7 +127,7 @@ class MinuteTotals<Subject extends object> {
       found = { subject, minutes: new Map() };
       this.#subjects.set(name, found);
     }
-    return totalsAt(found.minutes, startOf(MINUTE, at));
+    return totalsAt(found.minutes, startOfBucket(MINUTE, at));
   }
 
   *[Symbol.iterator](): Iterator<readonly [subject: Subject, minute: number, totals: Totals]> {
@@ -168,7 +139,7 @@ class MinuteTotals<Subject extends object> {
     for (const { subject, minutes } of this.#subjects.values()) {
       for (const seconds of RESOLUTIONS) {
         const times = new Map<number, Totals>();
-        for (const [at, totals] of minutes) addTotals(totalsAt(times, startOf(seconds, at)), totals);
+        for (const [at, totals] of minutes) addTotals(totalsAt(times, startOfBucket(seconds, at)), totals);
         for (const [at, totals] of times) yield { ...subject, seconds, at, totals };
       }
     }

@@ -39,3 +39,27 @@ export class Measurements<Figures> extends Recurring {
     }
   }
 }
+
+type Figure = () => Promise<unknown>;
+type Measured<Each extends Record<string, Figure>> = {
+  readonly [Name in keyof Each]: Awaited<ReturnType<Each[Name]>> | null;
+};
+
+/** Measures each figure, one after the other. A figure that fails is null. Throws if all fail. */
+export async function measureEach<Each extends Record<string, Figure>>(
+  figures: Each,
+  onProblem: MeasurementsOptions<never>['onProblem'],
+): Promise<Measured<Each>> {
+  const measured: Record<string, unknown> = {};
+  const errors: unknown[] = [];
+  for (const [name, measure] of Object.entries(figures))
+    try {
+      measured[name] = await measure();
+    } catch (error) {
+      measured[name] = null;
+      errors.push(error);
+    }
+  if (errors.length > 0 && errors.length === Object.keys(figures).length) throw errors[0];
+  for (const error of errors) onProblem('measure a figure for the metrics', error);
+  return measured as Measured<Each>;
+}

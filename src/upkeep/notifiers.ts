@@ -13,8 +13,12 @@ export interface FindNotices {
     about: Pick<NotedEndpoint, 'id' | 'tenant'> | null,
     data: OperationalEvent['data'],
   ): PendingNotice[];
+  /** The notices for the notifiers of a tenant, without those of the operator. */
+  ofTenant(tenant: string, type: OperationalType, data: OperationalEvent['data']): PendingNotice[];
   /** Whether a notifier of the operator reports this type. */
   hasOperator(type: OperationalType): boolean;
+  /** Whether any notifier reports this type. */
+  hasAny(type: OperationalType): boolean;
 }
 
 /** A notifier reports what concerns its tenant; one of the operator reports everything. */
@@ -36,9 +40,20 @@ export function collectNotifiers(endpoints: Iterable<Endpoint>): FindNotices {
     [...operators, ...((about && byTenant.get(about.tenant)) ?? [])]
       // A notifier does not report itself: it probably cannot be reached.
       .filter((each) => each.id !== about?.id && reports(type)(each))
-      .map(({ id }) => ({ notifierId: id, type, count: countOf(type, data), item: itemOf(type, data) }));
-  return Object.assign(find, { hasOperator: (type: OperationalType) => operators.some(reports(type)) });
+      .map((each) => toNotice(each, type, data));
+  return Object.assign(find, {
+    ofTenant: (tenant: string, type: OperationalType, data: OperationalEvent['data']) =>
+      (byTenant.get(tenant) ?? []).filter(reports(type)).map((each) => toNotice(each, type, data)),
+    hasOperator: (type: OperationalType) => operators.some(reports(type)),
+    hasAny: (type: OperationalType) => [...operators, ...byTenant.values()].flat().some(reports(type)),
+  });
 }
+
+const toNotice = (
+  { id }: Notifier,
+  type: OperationalType,
+  data: OperationalEvent['data'],
+): PendingNotice => ({ notifierId: id, type, count: countOf(type, data), item: itemOf(type, data) });
 
 const isActive = (endpoint: Endpoint): endpoint is Notifier =>
   endpoint.notifier !== null &&

@@ -4,8 +4,8 @@
  *   something happens ──▶ note ──▶ one event per tenant that subscribes ──▶ outbox ──▶ stored, delivered, retried …
  *                     same commit       same commit that deletes the note     exactly once
  *
- * For notifiers (docs/notices.md) the same commit keeps notices. The first one begins a window; when it ends, all notices
- * of the notifier become one event for it.
+ * For notifiers (docs/notices.md) the same commit keeps notices. The first one begins a window. When the window ends, all
+ * notices of the notifier become one event for it.
  *
  * One process at a time publishes; if it is killed, the next one finds the notes. Operational events never cause more
  * of themselves: dead deliveries of operational events get no note, nor does a circuit that opens because of one; a
@@ -27,7 +27,7 @@ import type {
 } from '../ports/operational-store.ts';
 import { collectNotifiers, type FindNotices } from './notifiers.ts';
 import { deathsPayload, endpointPayload } from './operational-payloads.ts';
-import { collectSubscribers, type FindSubscribers, hasSubscriber } from './operational-subscribers.ts';
+import { collectSubscribers, type FindSubscribers } from './operational-subscribers.ts';
 import { publishSunsets, type SunsetOptions } from './operational-sunsets.ts';
 import { checkThresholds, type ThresholdOptions } from './operational-thresholds.ts';
 import { Recurring } from './recurring.ts';
@@ -35,10 +35,13 @@ import { Recurring } from './recurring.ts';
 export interface OperationalEventsOptions extends ThresholdOptions, SunsetOptions {
   readonly store: OperationalStore;
   readonly clock: Clock;
-  readonly endpoints: Pick<EndpointDirectory, 'version' | 'all' | 'refresh'>;
+  readonly endpoints: Pick<EndpointDirectory, 'version' | 'all' | 'operational' | 'refresh'>;
+  /** True in one process of the deployment. The others stand in for it, and look for work less often. */
+  readonly isLeader: () => boolean;
+  /** How often the leader looks for work. */
   readonly everyMs: number;
   readonly thresholdsEveryMs: number;
-  /** Its endpoints with `operator` get the events about every tenant's endpoints. */
+  /** The endpoints of this tenant with `operator` get the events about the endpoints of all tenants. */
   readonly operatorTenant: string;
   /** An endpoint's dead letters are reported at most once in this time. */
   readonly deadWindowMs: number;
@@ -49,6 +52,8 @@ export interface OperationalEventsOptions extends ThresholdOptions, SunsetOption
 }
 
 const NOTES_PER_ROUND = 5_000;
+/** The other processes look for work this many times less often. */
+const STAND_IN_FACTOR = 5;
 /** If endpoints change again and again, the notes wait for the next round. */
 const MAX_TRIES = 5;
 /**
@@ -67,7 +72,8 @@ export class OperationalEvents extends Recurring {
   }
 
   protected override async work(): Promise<void> {
-    const { store, clock, thresholdsEveryMs, noticeWindowMs, onProblem } = this.#options;
+    const { store, clock, isLeader, everyMs, thresholdsEveryMs, noticeWindowMs, onProblem } = this.#options;
+    this.pauseMs = isLeader() ? everyMs : everyMs * STAND_IN_FACTOR;
     try {
       const found = await store.findWork(noticeWindowMs);
       if (found.notes) await this.#publishNotes();
@@ -75,7 +81,7 @@ export class OperationalEvents extends Recurring {
       if (clock.monotonic() - this.#thresholdsCheckedAt < thresholdsEveryMs) return;
       this.#thresholdsCheckedAt = clock.monotonic();
       await this.#publishThresholds();
-      await this.#publishSunsets();
+      await publishSunsets((work) => store.runRound(work), this.#options);
     } catch (error) {
       onProblem('publish operational events', error);
     }
@@ -83,25 +89,26 @@ export class OperationalEvents extends Recurring {
 
   /**
    * An endpoint that subscribed before something happened must get the event. So the endpoints in memory must be at least
-   * as new as the notes; otherwise the round is rolled back and run again. `refresh` is called outside of the round,
-   * which holds a connection already and must not wait for another one.
+   * as new as the notes; otherwise the round is rolled back and run again. The last try takes the endpoints as they are: a
+   * tenant that changes its endpoints all the time must not stop the events of all tenants. `refresh` is called outside of
+   * the round, which holds a connection already and must not wait for another one.
    */
   async #publishNotes(): Promise<void> {
     const { store, endpoints } = this.#options;
-    for (let tries = 0; tries < MAX_TRIES && !this.isStopped; tries += 1) {
+    for (let tries = 1; tries <= MAX_TRIES && !this.isStopped; tries += 1) {
       await endpoints.refresh();
-      if (await store.runRound((round) => this.#runNotesRound(round))) return;
+      if (await store.runRound((round) => this.#runNotesRound(round, tries === MAX_TRIES))) return;
     }
   }
 
-  /** Returns false if endpoints have changed since the refresh. */
-  async #runNotesRound(round: OperationalRound): Promise<boolean> {
+  /** Returns false if endpoints have changed since the refresh, unless this is the last try. */
+  async #runNotesRound(round: OperationalRound, isLastTry: boolean): Promise<boolean> {
     const { endpoints, deadWindowMs } = this.#options;
     const notes = await round.takeNotes(deadWindowMs, NOTES_PER_ROUND);
     if (notes.length === 0) return true;
-    if ((await round.readEndpointVersion()) !== endpoints.version) return false;
-    const subscribers = collectSubscribers(endpoints.all());
-    const noticesAbout = collectNotifiers(endpoints.all());
+    if (!isLastTry && (await round.readEndpointVersion()) !== endpoints.version) return false;
+    const subscribers = collectSubscribers(endpoints.operational());
+    const noticesAbout = collectNotifiers(endpoints.operational());
     const noted = await round.loadEndpoints([...new Set(notes.map(({ endpointId }) => endpointId))]);
     const deaths = new Map<Uuid, OperationalNote[]>();
     const events: OperationalEvent[] = [];
@@ -167,9 +174,9 @@ export class OperationalEvents extends Recurring {
 
   async #publishThresholds(): Promise<void> {
     const { store, clock, endpoints, operatorTenant } = this.#options;
-    const subscribers = collectSubscribers(endpoints.all());
+    const subscribers = collectSubscribers(endpoints.operational());
     const operators = (type: OperationalType) => subscribers(operatorTenant, type).filter(isOperator);
-    const noticesAbout = collectNotifiers(endpoints.all());
+    const noticesAbout = collectNotifiers(endpoints.operational());
     const types = [
       operationalTypes.deadLettersThreshold,
       operationalTypes.queueAge,
@@ -187,17 +194,6 @@ export class OperationalEvents extends Recurring {
             : { id: newEventId(clock.now()), tenant: operatorTenant, type, data, endpointIds };
         }),
       );
-      return true;
-    });
-  }
-
-  /** Versions stay unreported until somebody subscribes. */
-  async #publishSunsets(): Promise<void> {
-    const { store, endpoints, versions } = this.#options;
-    if (!versions.hasNotices || !hasSubscriber(endpoints.all(), operationalTypes.versionSunset)) return;
-    const subscribers = collectSubscribers(endpoints.all());
-    await store.runRound(async (round) => {
-      await publishSunsets(round, subscribers, this.#options);
       return true;
     });
   }
@@ -238,14 +234,21 @@ export class OperationalEvents extends Recurring {
 
 const isOperator = ({ operator }: Endpoint): boolean => operator;
 
-/** Keeps track of which circuits were reported open. An endpoint that is enabled again starts with a closed circuit. */
+/**
+ * Keeps track of which circuits were reported open, and which endpoints were reported limited. An endpoint that is enabled
+ * again starts with a closed circuit and its configured limits.
+ */
 async function isWorthReporting(
   round: OperationalRound,
   { kind, endpointId }: OperationalNote,
 ): Promise<boolean> {
-  const { circuitOpened, circuitClosed, endpointEnabled } = operationalTypes;
+  const { circuitOpened, circuitClosed, endpointLimited, endpointUnlimited, endpointEnabled } =
+    operationalTypes;
   if (kind === circuitOpened) await round.setStates(circuitOpened, [endpointId]);
   if (kind === circuitClosed) return round.clearState(circuitOpened, endpointId);
+  if (kind === endpointLimited) await round.setStates(endpointLimited, [endpointId]);
+  if (kind === endpointUnlimited) return round.clearState(endpointLimited, endpointId);
   if (kind === endpointEnabled) await round.clearState(circuitOpened, endpointId);
+  if (kind === endpointEnabled) await round.clearState(endpointLimited, endpointId);
   return true;
 }

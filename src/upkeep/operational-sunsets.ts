@@ -1,87 +1,133 @@
 /**
- * Tells operators and tenants that a version of an event type has passed its sunset, with the endpoints that still pin it.
- * Deliveries go on.
+ * Tells operators and tenants that an event type or a version has passed its sunset, with the endpoints that still subscribe
+ * to the type or pin the version. Deliveries go on.
  */
 import type { Clock } from '../domain/clock.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import { matchesType } from '../domain/event.ts';
 import { newEventId, publicId } from '../domain/ids.ts';
-import { operationalTypes } from '../domain/operational.ts';
+import { inTurns } from '../domain/in-turns.ts';
+import type { PendingNotice } from '../domain/notices.ts';
+import { type OperationalType, operationalTypes } from '../domain/operational.ts';
 import { resolvePin } from '../domain/version-pins.ts';
-import type { OperationalEvent, OperationalRound, SunsetVersion } from '../ports/operational-store.ts';
+import type { OperationalEvent, OperationalRound, PassedSunset } from '../ports/operational-store.ts';
 import type { VersionDirectory } from '../ports/version-directory.ts';
-import type { FindSubscribers } from './operational-subscribers.ts';
+import { collectNotifiers, type FindNotices } from './notifiers.ts';
+import { collectSubscribers, type FindSubscribers, hasSubscriber } from './operational-subscribers.ts';
 
 export interface SunsetOptions {
   readonly clock: Clock;
-  readonly endpoints: { all(): Iterable<Endpoint> };
+  readonly endpoints: { all(): Iterable<Endpoint>; operational(): Iterable<Endpoint> };
   readonly versions: VersionDirectory;
   readonly operatorTenant: string;
   readonly publicUrl: string;
 }
 
-const TYPE = operationalTypes.versionSunset;
-/** An event names so many endpoints. `GET /v1/event-types/{name}/pins` lists all of them. */
+const { versionSunset: VERSION, eventTypeSunset: EVENT_TYPE } = operationalTypes;
+/** An event names at most this many endpoints. The API lists all of them. */
 const MAX_ENDPOINTS = 20;
 
-/** Publishes one event per version, for the operator and for each tenant whose endpoints pin it, if they subscribe. */
+/** Whom to tell. */
+interface Audience {
+  readonly subscribersOf: FindSubscribers;
+  readonly noticesAbout: FindNotices;
+}
+
+/** Publishes one event per sunset, for the operator and for each tenant with such endpoints, if they subscribe. */
 export async function publishSunsets(
-  round: OperationalRound,
-  subscribersOf: FindSubscribers,
+  runRound: (work: (round: OperationalRound) => Promise<boolean>) => Promise<unknown>,
   options: SunsetOptions,
 ): Promise<void> {
-  const events: OperationalEvent[] = [];
-  for (const version of await round.takeSunsets()) {
-    const pinned = findPinned(version, options);
-    const operators = subscribersOf(options.operatorTenant, TYPE).filter(({ operator }) => operator);
-    if (operators.length > 0)
-      events.push(toEvent(options, options.operatorTenant, version, pinned, operators));
-    for (const [tenant, own] of Map.groupBy(pinned, (endpoint) => endpoint.tenant)) {
-      const subscribers = subscribersOf(tenant, TYPE).filter(({ operator }) => !operator);
-      if (subscribers.length > 0) events.push(toEvent(options, tenant, version, own, subscribers));
+  const { endpoints, versions } = options;
+  if (!versions.hasDeprecations) return;
+  const noticesAbout = collectNotifiers(endpoints.operational());
+  // Sunsets that nobody wants to know about stay unreported until somebody subscribes.
+  const isWanted = (type: OperationalType): boolean =>
+    hasSubscriber(endpoints.operational(), type) || noticesAbout.hasAny(type);
+  const kinds = { types: isWanted(EVENT_TYPE), versions: isWanted(VERSION) };
+  if (!kinds.types && !kinds.versions) return;
+  const audience = { subscribersOf: collectSubscribers(endpoints.operational()), noticesAbout };
+  await runRound(async (round) => {
+    const events: OperationalEvent[] = [];
+    const notices: PendingNotice[] = [];
+    for (const sunset of await round.takeSunsets(kinds)) {
+      const report = await reportSunset(sunset, audience, options);
+      events.push(...report.events);
+      notices.push(...report.notices);
     }
-  }
-  await round.publish(events);
+    await round.addNotices(notices);
+    await round.publish(events);
+    return true;
+  });
 }
 
-function findPinned(
-  { eventType, version }: SunsetVersion,
-  { endpoints, versions }: SunsetOptions,
-): Endpoint[] {
-  const known = versions.versionsOf(eventType);
-  return [...endpoints.all()].filter(
-    ({ apiVersion, deleted, events }) =>
-      apiVersion !== null &&
-      !deleted &&
-      events.some((pattern) => matchesType(pattern, eventType)) &&
-      resolvePin(known, apiVersion)?.name === version,
+async function reportSunset(
+  sunset: PassedSunset,
+  { subscribersOf, noticesAbout }: Audience,
+  options: SunsetOptions,
+): Promise<{ events: OperationalEvent[]; notices: PendingNotice[] }> {
+  const type = sunset.version === null ? EVENT_TYPE : VERSION;
+  const { clock, operatorTenant } = options;
+  const concerned = await findConcerned(sunset, options);
+  const events: OperationalEvent[] = [];
+  const addEvent = (tenant: string, data: OperationalEvent['data'], receivers: readonly Endpoint[]): void => {
+    if (receivers.length === 0) return;
+    const endpointIds = receivers.map(({ id }) => id);
+    events.push({ id: newEventId(clock.now()), tenant, type, data, endpointIds });
+  };
+  const all = toPayload(sunset, concerned, options);
+  addEvent(
+    operatorTenant,
+    all,
+    subscribersOf(operatorTenant, type).filter(({ operator }) => operator),
   );
+  const notices = noticesAbout(type, null, all);
+  for (const [tenant, own] of Map.groupBy(concerned, (endpoint) => endpoint.tenant)) {
+    const data = toPayload(sunset, own, options);
+    addEvent(
+      tenant,
+      data,
+      subscribersOf(tenant, type).filter(({ operator }) => !operator),
+    );
+    notices.push(...noticesAbout.ofTenant(tenant, type, data));
+  }
+  return { events, notices };
 }
 
-function toEvent(
+/** The endpoints that get the version because they pin it, or that subscribe to the event type. */
+async function findConcerned(
+  { eventType, version }: PassedSunset,
+  { endpoints, versions }: SunsetOptions,
+): Promise<Endpoint[]> {
+  const known = versions.versionsOf(eventType);
+  const isPinned = ({ apiVersion }: Endpoint): boolean =>
+    apiVersion !== null && resolvePin(known, apiVersion)?.name === version;
+  const concerned: Endpoint[] = [];
+  for await (const turn of inTurns(endpoints.all()))
+    for (const endpoint of turn) {
+      if (endpoint.deleted || (version !== null && !isPinned(endpoint))) continue;
+      if (endpoint.events.some((pattern) => matchesType(pattern, eventType))) concerned.push(endpoint);
+    }
+  return concerned;
+}
+
+function toPayload(
+  { eventType, version, sunsetAt }: PassedSunset,
+  concerned: readonly Endpoint[],
   { clock, publicUrl }: SunsetOptions,
-  tenant: string,
-  { eventType, version, sunsetAt }: SunsetVersion,
-  pinned: readonly Endpoint[],
-  receivers: readonly Endpoint[],
-): OperationalEvent {
+): OperationalEvent['data'] {
+  const counts = version === null ? { subscribed: concerned.length } : { version, pinned: concerned.length };
   return {
-    id: newEventId(clock.now()),
-    tenant,
-    type: TYPE,
-    data: {
-      at: new Date(clock.now()).toISOString(),
-      event_type: eventType,
-      version,
-      sunset_at: new Date(sunsetAt).toISOString(),
-      pinned: pinned.length,
-      endpoints: pinned.slice(0, MAX_ENDPOINTS).map((endpoint) => ({
-        id: publicId('ep', endpoint.id),
-        tenant: endpoint.tenant,
-        api_version: endpoint.apiVersion,
-        console_url: `${publicUrl}/console/endpoints/${publicId('ep', endpoint.id)}`,
-      })),
-    },
-    endpointIds: receivers.map(({ id }) => id),
+    at: new Date(clock.now()).toISOString(),
+    event_type: eventType,
+    ...counts,
+    sunset_at: new Date(sunsetAt).toISOString(),
+    endpoints: concerned.slice(0, MAX_ENDPOINTS).map((endpoint) => ({
+      id: publicId('ep', endpoint.id),
+      tenant: endpoint.tenant,
+      api_version: endpoint.apiVersion,
+      console_url: `${publicUrl}/console/endpoints/${publicId('ep', endpoint.id)}`,
+    })),
+    console_url: `${publicUrl}/console/event-types/${encodeURIComponent(eventType)}`,
   };
 }

@@ -5,7 +5,7 @@ export abstract class Recurring {
   readonly #clock: Clock;
   #cancel: (() => void) | null = null;
   #running: Promise<void> = Promise.resolve();
-  #stopped = false;
+  #isStopped = false;
   /** The pause before the next round. A round may change it. */
   protected pauseMs: number;
 
@@ -18,11 +18,11 @@ export abstract class Recurring {
   protected abstract work(): Promise<void>;
 
   protected get isStopped(): boolean {
-    return this.#stopped;
+    return this.#isStopped;
   }
 
   start(): void {
-    if (this.#stopped || this.#cancel !== null) return;
+    if (this.#isStopped || this.#cancel !== null) return;
     this.#cancel = this.#clock.after(this.pauseMs, () => {
       this.#running = this.work().finally(() => {
         this.#cancel = null;
@@ -33,7 +33,7 @@ export abstract class Recurring {
 
   /** Resolves when the current round has ended. */
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.#isStopped = true;
     this.#cancel?.();
     await this.#running;
   }

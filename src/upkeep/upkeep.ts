@@ -18,9 +18,14 @@ export interface UpkeepOptions
   readonly days: RetentionDays;
   readonly skippedPerEndpoint: number;
   readonly skippedRetentionMs: number;
+  readonly minuteStatisticsMs: number;
   readonly autoDisable: AutoDisableOptions;
   /** Called after partitions were dropped, or stayed because they are not archived. Must not wait for the archive. */
   readonly startArchive?: (() => Promise<void>) | undefined;
+  /** Compares the clock with the store's. False: the clock jumped lately and may be wrong. */
+  readonly checkClock: () => Promise<boolean>;
+  /** Called when upkeep begins (true) and ends (false) to leave out what depends on the age of data. */
+  readonly onPaused: (isPaused: boolean) => void;
   readonly onDisabled: (endpoints: readonly DisabledEndpoint[]) => void;
 }
 
@@ -34,6 +39,7 @@ const REDACT_BATCHES = 100;
 /** Background work that no event waits for. One process at a time runs it; running it twice is harmless. */
 export class Upkeep extends Recurring {
   readonly #options: UpkeepOptions;
+  #isPaused = false;
 
   constructor(options: UpkeepOptions) {
     super(options.clock, options.everyMs);
@@ -43,18 +49,21 @@ export class Upkeep extends Recurring {
   protected override async work(): Promise<void> {
     const { store, retention, clock } = this.#options;
     const ofRetention = { ...this.#options, store: retention };
-    const isStopped = (): boolean => this.isStopped;
+    // Also ends a round in which the clock jumps.
+    const isStopped = (): boolean => this.isStopped || clock.isSteady === false;
     await this.#attempt('run upkeep', async () => {
       await store.runExclusively(async () => {
         // One at a time: if one fails, the others still run.
         await this.#attempt('create partitions ahead of time', () => store.ensurePartitions());
         await this.#attempt('seal headers in plain text', () => this.#sealHeaders());
         await this.#attempt('redact headers of old attempts', () => this.#redactAttempts());
-        await this.#attempt('disable endpoints that fail', () => this.#disableEndpoints());
-        await this.#attempt('delete expired data', () => deleteExpired(this.#options, isStopped));
+        await this.#attemptByAge('disable endpoints that fail', () => this.#disableEndpoints());
+        await this.#attemptByAge('delete expired data', () => deleteExpired(this.#options, isStopped));
         await this.#attempt('expunge what was restored', () => store.applyTombstones(clock.now()));
-        await expireRows(ofRetention, isStopped);
-        await this.#attempt('drop expired partitions', () => new PartitionDrops(ofRetention).run(isStopped));
+        await this.#attemptByAge('delete expired rows', () => expireRows(ofRetention, isStopped));
+        await this.#attemptByAge('drop expired partitions', () =>
+          new PartitionDrops(ofRetention).run(isStopped),
+        );
         await this.#attempt('start the archive', async () => this.#options.startArchive?.());
       });
     });
@@ -76,6 +85,16 @@ export class Upkeep extends Recurring {
   async #disableEndpoints(): Promise<void> {
     const disabled = await autoDisable(this.#options.store, this.#options.autoDisable);
     if (disabled.length > 0) this.#options.onDisabled(disabled);
+  }
+
+  /** Does nothing while the clock may be wrong: what it would delete could not be restored. */
+  async #attemptByAge(what: string, work: () => Promise<void>): Promise<void> {
+    await this.#attempt(what, async () => {
+      const isPaused = !(await this.#options.checkClock());
+      if (isPaused !== this.#isPaused) this.#options.onPaused(isPaused);
+      this.#isPaused = isPaused;
+      if (!isPaused) await work();
+    });
   }
 
   async #attempt(what: string, work: () => Promise<void>): Promise<void> {

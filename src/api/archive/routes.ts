@@ -12,7 +12,7 @@ const RestoreBody = Type.Object(
     day: Type.Optional(
       Type.String({
         pattern: '^\\d{4}-\\d{2}-\\d{2}$',
-        description: 'Everything of this day (UTC), such as `2026-11-15`.',
+        description: 'Restores everything of this day (UTC), such as `2026-11-15`.',
       }),
     ),
   },
@@ -32,7 +32,7 @@ export function archiveRoutes(archive: Archive): FastifyPluginAsync {
           operationId: 'restoreArchived',
           summary: 'Bring a day or one event back from the archive',
           description:
-            'With its deliveries and attempts, for `POSTHORN_RESTORE_DAYS` days. What was expunged does not come back.',
+            'Posthorn restores the events with their deliveries and attempts, for `POSTHORN_RESTORE_DAYS` days. Expunged data is not restored.',
           tags: ['Service'],
           body: RestoreBody,
           response: { 202: TaskSchema },

@@ -2,9 +2,9 @@ import type { FastifyPluginAsync } from 'fastify';
 import type { Static } from 'typebox';
 import { firstIdAt, idPrefixes } from '../../domain/ids.ts';
 import { readTime } from '../../ingest/index.ts';
-import { visibleTenant } from '../../manage/caller.ts';
+import { type Caller, OPERATOR, visibleTenant } from '../../manage/caller.ts';
 import type { Pool } from '../../postgres/database.ts';
-import { listAuditEntries } from '../../postgres/queries/audit-log.ts';
+import { type AuditEntry, type AuditFilter, listAuditEntries } from '../../postgres/queries/audit-log.ts';
 import { earlierBound } from '../http/id-filters.ts';
 import { DEFAULT_LIMIT, readCursor, toPage } from '../http/pagination.ts';
 import { Page } from '../openapi/describe.ts';
@@ -30,7 +30,7 @@ export function auditRoutes(pool: Pool): FastifyPluginAsync {
         const until = readTime('until', request.query.until);
         const { rows, resumeAt } = await listAuditEntries(pool, {
           tenant: visibleTenant(request.caller, tenant),
-          actor: actor ?? null,
+          ...actorFilter(request.caller, actor),
           action: action ?? null,
           objectId: object_id ?? null,
           from: since === null ? null : firstIdAt(since),
@@ -40,8 +40,16 @@ export function auditRoutes(pool: Pool): FastifyPluginAsync {
           ),
           limit: limit + 1,
         });
-        return toPage(rows, limit, idPrefixes.audit, showAuditEntry, resumeAt);
+        const show = (entry: AuditEntry) => showAuditEntry(entry, request.caller);
+        return toPage(rows, limit, idPrefixes.audit, show, resumeAt);
       },
     );
   };
+}
+
+/** A tenant finds all changes of the operator by one name, and none by the name of a person or key of the operator. */
+function actorFilter(caller: Caller, actor: string | undefined): Pick<AuditFilter, 'actor' | 'byOperator'> {
+  if (actor === undefined) return { actor: null, byOperator: null };
+  if (caller.tenant === null) return { actor, byOperator: null };
+  return actor === OPERATOR ? { actor: null, byOperator: true } : { actor, byOperator: false };
 }

@@ -7,17 +7,18 @@ import { EXAMPLE_TIME, exampleId, Id, Time } from '../openapi/describe.ts';
 export const AuditQuery = Type.Object(
   {
     ...PageQuery,
-    tenant: tenantFilter("About this tenant's objects."),
+    tenant: tenantFilter("Selects only changes of this tenant's objects."),
     actor: Type.Optional(
       Type.String({
         maxLength: 300,
-        description: 'The id of a key, `user:` and the subject of a person, "admin" or "posthorn".',
+        description:
+          'The id of a key, `user:` and the subject of a person, "admin" or "posthorn". With the key of a tenant, "operator" selects the changes of everybody outside the tenant.',
       }),
     ),
     action: Type.Optional(Type.Enum([...auditActions])),
     object_id: Type.Optional(Type.String({ maxLength: 200 })),
-    since: timeFilter('At or after this RFC 3339 time.'),
-    until: timeFilter('Before this RFC 3339 time.'),
+    since: timeFilter('Selects changes that were made at or after this RFC 3339 time.'),
+    until: timeFilter('Selects changes that were made before this RFC 3339 time.'),
   },
   { additionalProperties: false },
 );
@@ -28,7 +29,13 @@ export const AuditEntrySchema = Type.Object(
     created_at: Time,
     action: Type.String(),
     tenant: Nullable(Type.String()),
-    actor: Type.Object({ id: Type.String(), prefix: Nullable(Type.String()), scope: Type.String() }),
+    actor: Type.Object(
+      { id: Type.String(), prefix: Nullable(Type.String()), scope: Type.String() },
+      {
+        description:
+          'Who made the change: a key, a person who signed in, or Posthorn. A tenant sees the id "operator" instead of the operator\'s keys and people.',
+      },
+    ),
     object: Type.Object({ type: Type.String(), id: Nullable(Type.String()) }),
     changes: Type.Array(
       Type.Object({
@@ -39,7 +46,8 @@ export const AuditEntrySchema = Type.Object(
     ),
     request_id: Type.String({ description: 'Empty if Posthorn made the change by itself.' }),
     address: Type.String({
-      description: 'The IP address of the caller. Empty if Posthorn made the change by itself.',
+      description:
+        'The IP address of the caller. Empty if Posthorn made the change by itself, and for a tenant if the operator made it.',
     }),
   },
   {

@@ -3,24 +3,25 @@ import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
 import { Problem } from '../../domain/problem.ts';
 import { createFileLoader, INDEX, sendFile } from '../http/static-files.ts';
 
-/** Only files from this server: nothing inline, no frames, no forms. */
-const CONTENT_SECURITY_POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "connect-src 'self'",
-  "img-src 'self' data:",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ');
+/** Only files from this server: nothing inline, no forms, and frames only on pages of the given origins. */
+const contentSecurityPolicy = (frameOrigins: readonly string[]): string =>
+  [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "connect-src 'self'",
+    "img-src 'self' data:",
+    "base-uri 'none'",
+    "form-action 'none'",
+    `frame-ancestors ${frameOrigins.length === 0 ? "'none'" : frameOrigins.join(' ')}`,
+  ].join('; ');
 
-const PAGE_HEADERS = {
-  'content-security-policy': CONTENT_SECURITY_POLICY,
+const pageHeaders = (frameOrigins: readonly string[]) => ({
+  'content-security-policy': contentSecurityPolicy(frameOrigins),
   'cross-origin-opener-policy': 'same-origin',
   'permissions-policy': 'camera=(), geolocation=(), microphone=()',
   'cache-control': 'no-cache',
-};
+});
 /** The names of these files contain a hash of their content, so they can be cached for ever. */
 const ASSETS = 'assets/';
 const FOR_EVER = 'public, max-age=31536000, immutable';
@@ -32,7 +33,9 @@ const NOT_BUILT = `<!doctype html>
 </html>
 `;
 
-export function consoleRoutes(): FastifyPluginAsync {
+/** `portalOrigins`: pages of these origins may show the console in a frame. */
+export function consoleRoutes(portalOrigins: readonly string[]): FastifyPluginAsync {
+  const headers = pageHeaders(portalOrigins);
   const load = createFileLoader('console');
   const serve = async (request: FastifyRequest<{ Params: { '*'?: string } }>, reply: FastifyReply) => {
     const name = request.params['*'] ?? '';
@@ -40,7 +43,7 @@ export function consoleRoutes(): FastifyPluginAsync {
     if (built === null)
       return reply
         .code(503)
-        .headers({ ...PAGE_HEADERS, 'content-type': 'text/html; charset=utf-8' })
+        .headers({ ...headers, 'content-type': 'text/html; charset=utf-8' })
         .send(NOT_BUILT);
     const asset = name === INDEX ? undefined : built.get(name);
     if (asset !== undefined) {
@@ -48,7 +51,7 @@ export function consoleRoutes(): FastifyPluginAsync {
       return sendFile(request, reply.header('cache-control', cacheControl), asset);
     }
     if (name.startsWith(ASSETS)) throw new Problem('not_found', 'The console has no such file.');
-    return sendFile(request, reply.headers(PAGE_HEADERS), built.get(INDEX)!);
+    return sendFile(request, reply.headers(headers), built.get(INDEX)!);
   };
 
   return async (server) => {

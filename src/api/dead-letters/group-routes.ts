@@ -18,6 +18,7 @@ const GroupQuery = Type.Object(
 const GroupSchema = Type.Object({
   endpoint_id: Id('ep'),
   url: Nullable(Type.String({ description: 'Null: the endpoint has been deleted.' })),
+  description: Nullable(Type.String({ description: 'The description of the endpoint.' })),
   tenant: Type.String(),
   reason: Type.Enum([...deadReasons]),
   count: Type.Integer(),
@@ -38,6 +39,7 @@ const GroupList = Type.Object(
           {
             endpoint_id: exampleId('ep'),
             url: 'https://example.com/webhooks',
+            description: 'Orders to the warehouse',
             tenant: 'acme',
             reason: 'exhausted',
             count: 42,

@@ -26,8 +26,8 @@ export function deadLetterRoutes(
   { deadLetters, replay }: Pick<ControlPlane, 'deadLetters' | 'replay'>,
   { pool, endpoints }: { readonly pool: Pool; readonly endpoints: EndpointCache },
 ): FastifyPluginAsync {
-  const show = (view: DeadLetterView) => ({
-    ...showDelivery(view, endpoints.get(view.endpoint_id)),
+  const show = (view: DeadLetterView, reader: Caller) => ({
+    ...showDelivery(view, endpoints.get(view.endpoint_id), reader),
     dead_at: view.dead_at,
   });
 
@@ -38,7 +38,7 @@ export function deadLetterRoutes(
         schema: {
           operationId: 'listDeadLetters',
           summary: 'List dead letters',
-          description: 'Including those that are being replayed.',
+          description: 'The list includes dead letters that are being replayed.',
           tags: ['Dead letters'],
           querystring: DeadLetterQuery,
           response: { 200: Page(DeliverySchema) },
@@ -52,10 +52,11 @@ export function deadLetterRoutes(
           endpointId: readEndpointId(query.endpoint_id, 'endpoint_id'),
           type: query.type ?? null,
           reason: (query.reason ?? null) as DeadReason | null,
+          onlyDead: query.status === 'dead',
           ...idBounds(query),
           limit: limit + 1,
         });
-        return toPage(rows, limit, idPrefixes.delivery, show, resumeAt);
+        return toPage(rows, limit, idPrefixes.delivery, (row) => show(row, request.caller), resumeAt);
       },
     );
 
@@ -91,7 +92,7 @@ export function deadLetterRoutes(
         schema: {
           operationId: 'discardDelivery',
           summary: 'Discard a dead delivery',
-          description: 'Can be undone for a limited time.',
+          description: 'You can undo it for a limited time.',
           tags: ['Dead letters'],
           params: DeliveryId,
           body: Discard,
@@ -102,7 +103,7 @@ export function deadLetterRoutes(
       async (request) => {
         const id = readObjectId('delivery', request.params.id);
         const delivery = await deadLetters.discard(request, id, request.body.why ?? null);
-        return showDelivery(delivery, endpoints.get(delivery.endpoint_id));
+        return showDelivery(delivery, endpoints.get(delivery.endpoint_id), request.caller);
       },
     );
 
@@ -120,7 +121,7 @@ export function deadLetterRoutes(
       },
       async (request) => {
         const delivery = await deadLetters.restore(request, readObjectId('delivery', request.params.id));
-        return showDelivery(delivery, endpoints.get(delivery.endpoint_id));
+        return showDelivery(delivery, endpoints.get(delivery.endpoint_id), request.caller);
       },
     );
   };
@@ -136,6 +137,8 @@ function toSelection(filter: BulkOrder['filter'], caller: Caller): Selection {
     since: readTime('filter.since', filter.since),
     until: readTime('filter.until', filter.until),
     ids: filter.ids?.map(readDeliveryId) ?? null,
+    eventId:
+      filter.event_id === undefined ? null : parseId(filter.event_id, 'filter.event_id', idPrefixes.event),
   };
 }
 

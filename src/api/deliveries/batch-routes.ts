@@ -40,7 +40,7 @@ export function batchRoutes({ pool }: Pick<ApiDependencies, 'pool'>): FastifyPlu
           operationId: 'getBatch',
           summary: 'Show a batch',
           description:
-            'Which deliveries a batch carried. Its composition never changes: a retry with other events has another id. Kept as long as attempts.',
+            'Shows the deliveries that a batch carried. Its composition never changes: a retry with other events has another id. Posthorn keeps batches as long as attempts.',
           tags: ['Deliveries'],
           params: BatchId,
           response: { 200: SentBatch },

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsync } from 'fastify';
 import type { DeliveryStatus } from '../../domain/delivery.ts';
 import { idPrefixes } from '../../domain/ids.ts';
-import { visibleTenant } from '../../manage/caller.ts';
+import { type Caller, visibleTenant } from '../../manage/caller.ts';
 import { notFound, readObjectId } from '../../manage/object-ids.ts';
 import { type DeliveryView, findDelivery, listAttempts } from '../../postgres/queries/deliveries.ts';
 import { endpointExisted } from '../../postgres/queries/endpoints.ts';
@@ -26,7 +26,11 @@ export function deliveryRoutes({
   pool,
   endpoints,
 }: Pick<ApiDependencies, 'pool' | 'endpoints'>): FastifyPluginAsync {
-  async function list(query: EndpointDeliveryQuery, only: Pick<DeliveryFilter, 'tenant' | 'endpointId'>) {
+  async function list(
+    caller: Caller,
+    query: EndpointDeliveryQuery,
+    only: Pick<DeliveryFilter, 'tenant' | 'endpointId'>,
+  ) {
     const limit = query.limit ?? DEFAULT_LIMIT;
     const { rows, resumeAt } = await listDeliveries(pool, {
       ...only,
@@ -36,7 +40,7 @@ export function deliveryRoutes({
       ...idBounds(query),
       limit: limit + 1,
     });
-    const show = (row: DeliveryView) => showDelivery(row, endpoints.get(row.endpoint_id));
+    const show = (row: DeliveryView) => showDelivery(row, endpoints.get(row.endpoint_id), caller);
     return toPage(rows, limit, idPrefixes.delivery, show, resumeAt);
   }
 
@@ -53,7 +57,7 @@ export function deliveryRoutes({
         },
       },
       async ({ query, caller }) =>
-        list(query, {
+        list(caller, query, {
           tenant: visibleTenant(caller, query.tenant),
           endpointId:
             query.endpoint_id === undefined
@@ -77,7 +81,7 @@ export function deliveryRoutes({
         const id = readObjectId('delivery', request.params.id);
         const view = await findDelivery(pool, id, request.caller.tenant);
         if (view === null) throw notFound('delivery', id);
-        return showDelivery(view, endpoints.get(view.endpoint_id));
+        return showDelivery(view, endpoints.get(view.endpoint_id), request.caller);
       },
     );
 
@@ -87,7 +91,7 @@ export function deliveryRoutes({
         schema: {
           operationId: 'listDeliveryAttempts',
           summary: 'List the attempts of a delivery',
-          description: 'Oldest first, all of them in one page.',
+          description: 'The oldest attempt comes first. All of them are in one page.',
           tags: ['Deliveries'],
           params: DeliveryId,
           response: { 200: Page(AttemptSchema) },
@@ -108,7 +112,7 @@ export function deliveryRoutes({
         schema: {
           operationId: 'listEndpointDeliveries',
           summary: 'List the deliveries to an endpoint',
-          description: 'Works for a deleted endpoint too.',
+          description: 'This also lists the deliveries to a deleted endpoint.',
           tags: ['Endpoints'],
           params: EndpointId,
           querystring: EndpointDeliveryQuery,
@@ -119,7 +123,7 @@ export function deliveryRoutes({
         const id = readObjectId('endpoint', params.id);
         const tenant = visibleTenant(caller, query.tenant);
         if (!(await endpointExisted(pool, id, caller.tenant))) throw notFound('endpoint', id);
-        return list(query, { tenant, endpointId: id });
+        return list(caller, query, { tenant, endpointId: id });
       },
     );
   };

@@ -46,7 +46,12 @@ export const DeliverySchema = Type.Object(
           'What it waits for. `rate_limited`: it is due, and is sent as fast as `rate_limit` of the endpoint allows. Null: it is about to be sent, or does not wait.',
       }),
     ),
-    reason: Nullable(Type.String({ description: 'Why it is dead or skipped, or who discarded it.' })),
+    reason: Nullable(
+      Type.String({
+        description:
+          "Why it is dead or skipped, or who discarded it. A tenant sees `operator` instead of the operator's keys and people.",
+      }),
+    ),
     discard: Nullable(
       Type.Object(
         { why: Nullable(Type.String()), reason: Type.String(), dead_at: Time },
@@ -127,7 +132,7 @@ export const ConversionSchema = Type.Union(
   {
     title: 'Conversion',
     description:
-      'Of an endpoint with `api_version`: how the payload came about. Null: it was sent as it was published, in the version that the endpoint pins.',
+      'How the payload for an endpoint with `api_version` was converted. Null: it was sent as it was published, in the version that the endpoint pins.',
   },
 );
 

@@ -3,6 +3,7 @@ import type { Endpoint } from '../../domain/endpoint.ts';
 import { eventIdOfDelivery, idPrefixes, publicId, timeOfId } from '../../domain/ids.ts';
 import { type ErrorClass, errorClasses } from '../../domain/outcome.ts';
 import { maxAttempts } from '../../domain/retry.ts';
+import { type Caller, showRecordedName } from '../../manage/caller.ts';
 import type { AttemptView, DeliveryView } from '../../postgres/queries/deliveries.ts';
 import { batchOfRequest } from '../../postgres/sent-headers.ts';
 import type { Shown } from '../openapi/describe.ts';
@@ -12,6 +13,7 @@ import type { AttemptSchema, DeliverySchema, WaitingReason } from './schema.ts';
 export function showDelivery(
   view: DeliveryView,
   endpoint: Endpoint | undefined,
+  reader: Caller,
 ): Shown<typeof DeliverySchema> {
   const isWaiting = view.status === 'pending' || view.status === 'retrying';
   return {
@@ -27,7 +29,8 @@ export function showDelivery(
     last_status_code: view.last_status_code,
     last_error: view.last_error_class,
     waiting_reason: isWaiting ? waitingReason(view, endpoint) : null,
-    reason: view.reason,
+    // A discarded delivery has who discarded it.
+    reason: view.reason && showRecordedName(view.reason, reader),
     discard: view.discard && {
       why: view.discard.why,
       reason: view.discard.reason,
@@ -72,10 +75,7 @@ export function showAttempt(attempt: AttemptView): Shown<typeof AttemptSchema> {
     conversion: readConversionNote(attempt.request_headers),
     url: attempt.url,
     request_headers: attempt.request_headers,
-    response_headers:
-      attempt.response_headers === null
-        ? null
-        : (JSON.parse(attempt.response_headers) as Record<string, string>),
+    response_headers: attempt.response_headers,
     response_body: attempt.response_body === null ? null : attempt.response_body.toString('utf8'),
     response_truncated: attempt.response_truncated,
     trigger: attempt.trigger,

@@ -4,15 +4,18 @@ import { type Static, Type } from 'typebox';
 import type { Conversions, Preview } from '../../convert/index.ts';
 import type { Endpoint } from '../../domain/endpoint.ts';
 import { resolveEndpoint } from '../../domain/endpoint-config.ts';
-import { type EventContent, matchesType } from '../../domain/event.ts';
-import { publicId, type Uuid } from '../../domain/ids.ts';
+import type { EventContent } from '../../domain/event.ts';
+import { publicId } from '../../domain/ids.ts';
 import { errorClasses } from '../../domain/outcome.ts';
+import { PatternIndex } from '../../domain/pattern-index.ts';
 import { invalidField, Problem } from '../../domain/problem.ts';
+import { resolvePin } from '../../domain/version-pins.ts';
 import { notFound, readObjectId } from '../../manage/object-ids.ts';
+import type { VersionDirectory } from '../../ports/version-directory.ts';
 import type { Pool } from '../../postgres/database.ts';
 import { findEndpoint } from '../../postgres/queries/endpoints.ts';
 import { loadEvents } from '../../postgres/queries/load-events.ts';
-import { newestEvents } from '../../postgres/queries/search-events.ts';
+import { listNewestEvents } from '../../postgres/queries/search-events.ts';
 import { ConversionSchema } from '../deliveries/schema.ts';
 import { Nullable } from '../http/validation.ts';
 import { exampleId, Id, idParams, type Shown } from '../openapi/describe.ts';
@@ -25,7 +28,12 @@ const RECENT_EVENTS = 500;
 const PreviewBody = Type.Object(
   {
     api_version: Nullable(ApiVersion),
-    event_id: Type.Optional(Id('evt', 'Default: the newest event that the endpoint subscribes to.')),
+    event_id: Type.Optional(
+      Id(
+        'evt',
+        'Default: the newest event that the endpoint subscribes to, if possible of a type whose version would change.',
+      ),
+    ),
   },
   {
     additionalProperties: false,
@@ -43,7 +51,9 @@ const PreviewedPayload = Type.Object(
     error: Nullable(
       Type.Object(
         { class: Type.Literal('conversion_failed'), message: Type.String(), hint: Type.String() },
-        { description: 'The conversion failed: the delivery would, too.' },
+        {
+          description: 'Why the conversion failed. A delivery of this event would fail with the same error.',
+        },
       ),
     ),
   },
@@ -82,7 +92,11 @@ const VersionPreview = Type.Object(
   },
 );
 
-export function previewRoutes(conversions: Pick<Conversions, 'preview'>, pool: Pool): FastifyPluginAsync {
+export function previewRoutes(
+  conversions: Pick<Conversions, 'preview'>,
+  pool: Pool,
+  versions: Pick<VersionDirectory, 'versionsOf'>,
+): FastifyPluginAsync {
   return async (server) => {
     server.post<{ Params: Static<typeof EndpointId>; Body: Static<typeof PreviewBody> }>(
       '/endpoints/:id/preview',
@@ -107,7 +121,17 @@ export function previewRoutes(conversions: Pick<Conversions, 'preview'>, pool: P
           { ...view, disabledReason: view.disabled_reason, deleted: false },
           [],
         );
-        const event = await chooseEvent(pool, endpoint, request.body.event_id);
+        const { api_version: proposed, event_id: given } = request.body;
+        const isChanged = (type: string): boolean => {
+          const [before, after] = [endpoint.apiVersion, proposed].map((pin) =>
+            pin === null ? null : (resolvePin(versions.versionsOf(type), pin)?.name ?? null),
+          );
+          return before !== after;
+        };
+        const event =
+          given === undefined
+            ? await chooseEvent(pool, endpoint, isChanged)
+            : await findGivenEvent(pool, endpoint, given);
         const previewWith = async (apiVersion: string | null) =>
           showPreview(
             apiVersion,
@@ -117,29 +141,37 @@ export function previewRoutes(conversions: Pick<Conversions, 'preview'>, pool: P
           event_id: publicId('evt', event.id),
           event_type: event.type,
           current: await previewWith(endpoint.apiVersion),
-          proposed: await previewWith(request.body.api_version),
+          proposed: await previewWith(proposed),
         };
       },
     );
   };
 }
 
-async function chooseEvent(pool: Pool, endpoint: Endpoint, given: string | undefined): Promise<EventContent> {
-  const ids = given === undefined ? await recentEvents(pool, endpoint) : [readObjectId('event', given)];
-  for (const id of ids) {
-    const event = (await loadEvents(pool, [id])).get(id);
-    if (event !== undefined && event.tenant === endpoint.tenant) return event;
-  }
-  if (given !== undefined)
-    throw invalidField('event_id', 'is not an event of the tenant with a stored payload');
-  throw new Problem('not_found', 'The tenant has no recent event that this endpoint subscribes to.');
+async function findGivenEvent(pool: Pool, { tenant }: Endpoint, given: string): Promise<EventContent> {
+  const id = readObjectId('event', given);
+  const event = (await loadEvents(pool, [id])).get(id);
+  if (event?.tenant === tenant) return event;
+  throw invalidField('event_id', 'is not an event of the tenant with a stored payload');
 }
 
-async function recentEvents(pool: Pool, { tenant, events: patterns }: Endpoint): Promise<Uuid[]> {
-  const events = await newestEvents(pool, tenant, RECENT_EVENTS);
-  return events.flatMap(({ id, type }) =>
-    patterns.some((pattern) => matchesType(pattern, type)) ? [id] : [],
+/** The newest event of a type whose version changes. If there is none, the newest event. */
+async function chooseEvent(
+  pool: Pool,
+  { tenant, events: patterns }: Endpoint,
+  isChanged: (type: string) => boolean,
+): Promise<EventContent> {
+  const subscribed = new PatternIndex<true>();
+  for (const pattern of patterns) subscribed.add(pattern, true);
+  const events = (await listNewestEvents(pool, tenant, RECENT_EVENTS)).filter(
+    ({ type }) => subscribed.match(type).length > 0,
   );
+  const changed = events.filter(({ type }) => isChanged(type));
+  for (const { id } of new Set([...changed, ...events])) {
+    const event = (await loadEvents(pool, [id])).get(id);
+    if (event !== undefined) return event;
+  }
+  throw new Problem('not_found', 'The tenant has no recent event that this endpoint subscribes to.');
 }
 
 function showPreview(

@@ -34,7 +34,7 @@ export function probeRoutes(
       async (request, reply) => {
         const id = readObjectId('endpoint', request.params.id);
         const delivery = await probes.request(request, id);
-        return reply.code(202).send(showDelivery(delivery, endpoints.get(id)));
+        return reply.code(202).send(showDelivery(delivery, endpoints.get(id), request.caller));
       },
     );
   };

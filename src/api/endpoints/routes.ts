@@ -1,21 +1,47 @@
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
-import { idPrefixes, type Uuid } from '../../domain/ids.ts';
+import { idPattern, idPrefixes, parsePublicId, type Uuid } from '../../domain/ids.ts';
 import { type Caller, visibleTenant } from '../../manage/caller.ts';
 import type { Endpoints } from '../../manage/endpoints.ts';
 import { notFound, readObjectId } from '../../manage/object-ids.ts';
 import { publicKeyOf, signatureProfileOf } from '../../manage/signing-secrets.ts';
 import { type EndpointView, findEndpoint, listEndpoints } from '../../postgres/queries/endpoints.ts';
-import { endpointTotals, HOUR } from '../../postgres/queries/stats.ts';
+import { HOUR, readEndpointTotals } from '../../postgres/queries/stats.ts';
 import type { ApiDependencies } from '../dependencies.ts';
-import { DEFAULT_LIMIT, ListFilters, PageQuery, readCursor, toPage } from '../http/pagination.ts';
-import { idParams, Nothing, Page, type Reasons } from '../openapi/describe.ts';
+import { DEFAULT_LIMIT, ListFilters, PageQuery, readCursor, toPage, typeFilter } from '../http/pagination.ts';
+import { withMessage } from '../http/validation.ts';
+import { exampleId, idParams, Nothing, Page, type Reasons } from '../openapi/describe.ts';
 import { EndpointPatch, NewEndpoint } from './schema.ts';
 import { showEndpoint, showSettings } from './view.ts';
 import { ChangedEndpoint, CreatedEndpoint, EndpointSchema } from './view-schema.ts';
 
+const MAX_IDS = 100;
+const ONE_ID = idPattern('ep').slice(1, -1);
+
 const EndpointList = Type.Object(
-  { ...PageQuery, tenant: ListFilters.tenant },
+  {
+    ...PageQuery,
+    tenant: ListFilters.tenant,
+    ids: Type.Optional(
+      Type.String({
+        pattern: `^${ONE_ID}(,${ONE_ID}){0,${MAX_IDS - 1}}$`,
+        description: `Selects only these endpoints: at most ${MAX_IDS} ids with commas between. Ids of other or deleted endpoints find nothing.`,
+        examples: [exampleId('ep')],
+        ...withMessage(`must be 1 to ${MAX_IDS} endpoint ids (ep_…) with commas between`),
+      }),
+    ),
+    q: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 200,
+        description: 'Selects only endpoints with this text in their description or URL, in any case.',
+        examples: ['warehouse'],
+      }),
+    ),
+    event_type: typeFilter(
+      'Selects only endpoints that subscribe to this event type, by its name or by a pattern. Channels and filters do not count.',
+    ),
+  },
   { additionalProperties: false },
 );
 const EndpointId = idParams('ep', 'endpoint');
@@ -56,7 +82,7 @@ export function endpointRoutes(
 
   async function showAll(caller: Caller, views: readonly EndpointView[]) {
     const ids = views.map(({ id }) => id);
-    const totals = await endpointTotals(pool, ids, { seconds: HOUR, at: clock.now() - HEALTH_WINDOW_MS });
+    const totals = await readEndpointTotals(pool, ids, { seconds: HOUR, at: clock.now() - HEALTH_WINDOW_MS });
     return Promise.all(
       views.map(async (view) =>
         showEndpoint(
@@ -109,11 +135,14 @@ export function endpointRoutes(
         },
       },
       async (request) => {
-        const { limit = DEFAULT_LIMIT, cursor, tenant } = request.query;
+        const { limit = DEFAULT_LIMIT, cursor, tenant, ids, q, event_type } = request.query;
         const rows = await listEndpoints(pool, {
           tenant: visibleTenant(request.caller, tenant),
           before: readCursor(idPrefixes.endpoint, cursor),
           limit: limit + 1,
+          ids: ids?.split(',').flatMap((id) => parsePublicId(idPrefixes.endpoint, id) ?? []) ?? null,
+          text: q ?? null,
+          eventType: event_type ?? null,
         });
         const shown = new Map(
           (await showAll(request.caller, rows)).map((endpoint, index) => [rows[index]!, endpoint]),
@@ -177,7 +206,7 @@ export function endpointRoutes(
         schema: {
           operationId: 'pauseEndpoint',
           summary: 'Pause an endpoint',
-          description: 'Its deliveries wait until it is resumed.',
+          description: 'The deliveries to the endpoint wait until you resume it.',
           tags: ['Endpoints'],
           params: EndpointId,
           response: { 200: EndpointSchema },
@@ -205,7 +234,7 @@ export function endpointRoutes(
         schema: {
           operationId: 'deleteEndpoint',
           summary: 'Delete an endpoint',
-          description: 'Its waiting deliveries are skipped. Its history stays readable.',
+          description: 'Posthorn skips the waiting deliveries of the endpoint. Its history stays readable.',
           tags: ['Endpoints'],
           params: EndpointId,
           response: { 204: Nothing },

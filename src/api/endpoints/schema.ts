@@ -1,9 +1,22 @@
 /** The settings of an endpoint, as callers send them. */
 import { type Static, Type } from 'typebox';
+import { findUrlSyntaxError } from '../../deliver/index.ts';
 import { challenges, signatureProfiles } from '../../domain/endpoint.ts';
+import {
+  EVENT_PATTERN,
+  EVENT_PATTERN_RULE,
+  MAX_EVENT_PATTERN_LENGTH,
+  TENANT_ID,
+  TENANT_ID_RULE,
+} from '../../domain/event.ts';
+import { HEADER_NAME, HEADER_VALUE } from '../../domain/header-names.ts';
+import type { FieldError } from '../../domain/problem.ts';
+import { REGION_NAME, REGION_NAME_RULE } from '../../domain/region.ts';
 import { jitters, retryPresets } from '../../domain/retry.ts';
-import { Nullable, withMessage } from '../http/validation.ts';
+import { findSettingErrors, MAX_PATCHED_HEADERS } from '../../manage/endpoint-patch.ts';
+import { documentedAs, Nullable, withLaterCheck, withLaterChecks, withMessage } from '../http/validation.ts';
 import { AuthSchema, TlsSchema } from './auth-schema.ts';
+import { Secret } from './secret-schema.ts';
 import { BatchSchema, DebounceSchema } from './shaping-schema.ts';
 
 const STATUS_CLASSES = ['1xx', '2xx', '3xx', '4xx', '5xx'] as const;
@@ -64,18 +77,49 @@ const SignatureSchema = Type.Union([
   Type.Object(
     {
       profile: Type.Enum([...signatureProfiles]),
-      header: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })),
+      header: Type.Optional(
+        Type.String({
+          minLength: 1,
+          maxLength: 128,
+          pattern: HEADER_NAME.source,
+          ...withMessage('is reserved, or is not a valid header name'),
+        }),
+      ),
       prefix: Type.Optional(Type.String({ maxLength: 64 })),
     },
     { additionalProperties: false },
   ),
 ]);
 
+const EventPattern = Type.String({
+  minLength: 1,
+  maxLength: MAX_EVENT_PATTERN_LENGTH,
+  pattern: EVENT_PATTERN.source,
+  ...withMessage(EVENT_PATTERN_RULE),
+});
+
+const HEADERS =
+  'Posthorn sends these headers with every request, and stores them encrypted. Attempts show `[redacted]` instead of the values, and so does the endpoint to read keys. A value of `[redacted]` keeps the stored one.';
+/** For the document: the control plane has better messages. */
+const DocumentedHeaders = Type.Record(
+  Type.String(),
+  Nullable(Type.String({ maxLength: 4096, pattern: HEADER_VALUE.source })),
+  { propertyNames: { pattern: HEADER_NAME.source }, maxProperties: 50, description: HEADERS },
+);
+
 const Url = Type.String({
   minLength: 1,
   maxLength: 2048,
-  description: 'Where to send: https, unless the operator allows http.',
+  description: 'The address that gets the requests: https, unless the operator allows http.',
+  ...withLaterCheck(findUrlSyntaxError),
 });
+
+/** Errors of valid fields that the control plane would find: settings that exclude each other, and an invalid `auth.token_url`. */
+function findLaterErrors(valid: Readonly<Record<string, unknown>>): FieldError[] {
+  const { token_url: tokenUrl } = (valid.auth ?? {}) as { readonly token_url?: unknown };
+  const message = typeof tokenUrl === 'string' ? findUrlSyntaxError(tokenUrl) : null;
+  return [...findSettingErrors(valid), ...(message === null ? [] : [{ path: 'auth.token_url', message }])];
+}
 
 export const ApiVersion = Type.String({
   minLength: 1,
@@ -87,7 +131,7 @@ export const ApiVersion = Type.String({
 });
 
 /** Null restores the default of a setting. */
-const settings = {
+export const settingsSchema = {
   url: Type.Optional(Url),
   description: Type.Optional(Nullable(Type.String({ maxLength: 500 }))),
   metadata: Type.Optional(
@@ -109,7 +153,7 @@ const settings = {
   ),
   events: Type.Optional(
     Nullable(
-      Type.Array(Type.String({ minLength: 1, maxLength: 130 }), {
+      Type.Array(EventPattern, {
         minItems: 1,
         maxItems: 500,
         description:
@@ -121,7 +165,7 @@ const settings = {
     Nullable(
       Type.Array(Type.String({ minLength: 1, maxLength: 128 }), {
         maxItems: 50,
-        description: 'Only events with one of these channels. Empty: all events.',
+        description: 'The endpoint gets only events with one of these channels. Empty: all events.',
       }),
     ),
   ),
@@ -141,8 +185,8 @@ const settings = {
   headers: Type.Optional(
     Nullable(
       Type.Record(Type.String(), Nullable(Type.String({ maxLength: 4096 })), {
-        description:
-          'Sent with every request. Stored encrypted. Attempts show `[redacted]` instead of the values, and so does the endpoint to read keys. A value of `[redacted]` keeps the stored one.',
+        maxProperties: MAX_PATCHED_HEADERS,
+        ...documentedAs(DocumentedHeaders),
       }),
     ),
   ),
@@ -165,14 +209,38 @@ const settings = {
       Type.Integer({
         minimum: 1000,
         maximum: 30_000,
-        description: 'For the whole request, to the last byte of the answer.',
+        description: 'The deadline of the whole request, to the last byte of the answer.',
       }),
     ),
   ),
   max_in_flight: Type.Optional(
-    Nullable(Type.Integer({ minimum: 1, maximum: 1000, description: 'Requests at the same time.' })),
+    Nullable(
+      Type.Integer({
+        minimum: 1,
+        maximum: 1000,
+        description: 'The maximum number of requests at the same time.',
+      }),
+    ),
+  ),
+  adaptive: Type.Optional(
+    Nullable(
+      Type.Enum(['on', 'off'], {
+        description:
+          '`on` (default): while it is consistently slow, it gets fewer requests at a time, and if requests also time out, a shorter deadline.',
+      }),
+    ),
   ),
   rate_limit: Type.Optional(Nullable(RateLimitSchema)),
+  region: Type.Optional(
+    Nullable(
+      Type.String({
+        pattern: REGION_NAME.source,
+        description:
+          'The region whose workers send to it: one that a worker was started with (`posthorn serve --region eu`). Default: the default region.',
+        ...withMessage(REGION_NAME_RULE),
+      }),
+    ),
+  ),
   ordering: Type.Optional(
     Nullable(
       Type.Enum(['none', 'fifo'], {
@@ -219,24 +287,20 @@ const settings = {
 
 export const NewEndpoint = Type.Object(
   {
-    ...settings,
+    ...settingsSchema,
     url: Url,
     tenant: Type.Optional(
       Type.String({
-        minLength: 1,
-        maxLength: 128,
+        pattern: TENANT_ID.source,
         description: 'The tenant of the endpoint. Default: the tenant of the key, otherwise `default`.',
+        ...withMessage(TENANT_ID_RULE),
       }),
     ),
-    secret: Type.Optional(
-      Type.String({
-        maxLength: 200,
-        description: '`whsec_` followed by 24 to 64 bytes in base64. Default: a random one.',
-      }),
-    ),
+    secret: Type.Optional(Secret('`whsec_` followed by 24 to 64 bytes in base64. Default: a random one.')),
   },
   {
     additionalProperties: false,
+    ...withLaterChecks(findLaterErrors),
     title: 'NewEndpoint',
     examples: [
       {
@@ -257,7 +321,7 @@ const AS_SHOWN = 'Read-only. May be sent with the value that it has.';
 const IGNORED = 'Read-only. Ignored if it is sent.';
 
 const patchFields = {
-  ...settings,
+  ...settingsSchema,
   id: readOnly(AS_SHOWN),
   tenant: readOnly(AS_SHOWN),
   disabled_reason: readOnly(AS_SHOWN),
@@ -271,6 +335,7 @@ const patchFields = {
 
 export const EndpointPatch = Type.Object(patchFields, {
   additionalProperties: false,
+  ...withLaterChecks(findLaterErrors),
   title: 'EndpointPatch',
   examples: [
     { events: ['order.*', 'invoice.paid'], rate_limit: { per_second: 50 }, retry: { preset: 'fast' } },

@@ -38,7 +38,7 @@ export function endpointSecretRoutes(secrets: EndpointSecrets): FastifyPluginAsy
         const shown = showSecret(secret);
         return {
           ...shown,
-          // GET …/secret shows a private key to those who ask for it.
+          // Only GET …/secret returns a private key.
           secret: shown.public_key === undefined ? secret : null,
           previous_expires_at: previousExpiresAt,
           primary,
@@ -75,7 +75,7 @@ export function endpointSecretRoutes(secrets: EndpointSecrets): FastifyPluginAsy
           params: EndpointId,
           response: { 200: CurrentSecret },
         },
-        // Whoever has the secret can sign as Posthorn: read keys may not see it, and reading it is recorded.
+        // A secret lets its holder sign as Posthorn. So read keys may not see it, and each read is audited.
         config: { reads: false, audit: 'endpoint.show_secret' },
       },
       async (request) => {

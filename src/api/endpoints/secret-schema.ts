@@ -1,7 +1,18 @@
 import { Type } from 'typebox';
 import { RFC3339, TIME_RULE } from '../../domain/time.ts';
+import { SIGNING_SECRET } from '../../manage/signing-secrets.ts';
 import { Nullable, withMessage } from '../http/validation.ts';
 import { EXAMPLE_TIME, Time } from '../openapi/describe.ts';
+
+/** A signing secret that a caller gives. The control plane also checks that it fits the profile. */
+export const Secret = (description: string) =>
+  Type.String({
+    pattern: SIGNING_SECRET.source,
+    description,
+    ...withMessage(
+      'must be "whsec_" followed by 24 to 64 bytes in base64, or with standard-ed25519 "whsk_" followed by 64 bytes in base64',
+    ),
+  });
 
 export const Rotation = Type.Object(
   {
@@ -32,9 +43,7 @@ export const Rotation = Type.Object(
         }),
       ),
     ),
-    secret: Type.Optional(
-      Type.String({ maxLength: 200, description: 'The new secret. Default: a random one.' }),
-    ),
+    secret: Type.Optional(Secret('The new secret. Default: a random one.')),
   },
   { additionalProperties: false, title: 'Rotation', examples: [{ overlap_seconds: 3600 }] },
 );

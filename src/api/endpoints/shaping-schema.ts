@@ -11,11 +11,14 @@ import {
   MIN_BATCH_BYTES,
 } from '../../domain/batch.ts';
 import {
+  DEBOUNCE_KEY,
+  DEBOUNCE_KEY_RULE,
   type DebounceSettings,
   debounceModes,
   MAX_DEBOUNCE_WAIT_MS,
   MAX_DEBOUNCE_WINDOW_MS,
 } from '../../domain/debounce.ts';
+import { withMessage } from '../http/validation.ts';
 
 const batch = {
   max_events: Type.Integer({
@@ -71,13 +74,15 @@ const debounce = {
   key: Type.String({
     minLength: 1,
     maxLength: 256,
+    pattern: DEBOUNCE_KEY.source,
+    ...withMessage(DEBOUNCE_KEY_RULE),
     description:
       'Path of the value that events have in common, such as `data.order_id`. Events without a value are sent as they are.',
   }),
   window_ms: Type.Integer({
     minimum: 1,
     maximum: MAX_DEBOUNCE_WINDOW_MS,
-    description: 'Of the events with the same key that are accepted within this time, one is sent.',
+    description: 'Posthorn sends one of the events with the same key that it accepts within this time.',
   }),
   mode: Type.Enum([...debounceModes], {
     default: 'last',
@@ -102,7 +107,7 @@ export const DebounceSchema = Type.Object(
   {
     additionalProperties: false,
     description:
-      'Of several events with the same key, only one is sent; the others end as `skipped` with the reason `debounced`. Cannot be combined with `batch` or `fifo`.',
+      'Posthorn sends one of several events with the same key. The others end as `skipped` with the reason `debounced`. It cannot be combined with `batch` or `fifo`.',
   },
 );
 

@@ -2,7 +2,7 @@ import type { FastifyPluginAsync } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { notFound, readObjectId } from '../../manage/object-ids.ts';
 import { findEndpoint } from '../../postgres/queries/endpoints.ts';
-import { endpointSeries, HOUR } from '../../postgres/queries/stats.ts';
+import { HOUR, readEndpointSeries } from '../../postgres/queries/stats.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { idParams, type Shown } from '../openapi/describe.ts';
 import { showCounts, showFigures } from '../stats/figures.ts';
@@ -24,7 +24,8 @@ const EndpointId = idParams('ep', 'endpoint');
 export function endpointStatsRoutes({
   pool,
   clock,
-}: Pick<ApiDependencies, 'pool' | 'clock'>): FastifyPluginAsync {
+  statsMinutesMs,
+}: Pick<ApiDependencies, 'pool' | 'clock' | 'statsMinutesMs'>): FastifyPluginAsync {
   return async (server) => {
     server.get<{ Params: Static<typeof EndpointId>; Querystring: Static<typeof StatsQuery> }>(
       '/endpoints/:id/stats',
@@ -42,11 +43,11 @@ export function endpointStatsRoutes({
         const id = readObjectId('endpoint', request.params.id);
         const endpoint = await findEndpoint(pool, id, request.caller.tenant);
         if (endpoint === null) throw notFound('endpoint', id);
-        const window = readWindow(request.query, clock.now());
+        const window = readWindow(request.query, clock.now(), statsMinutesMs);
         const firstHour = Math.floor(window.at / (HOUR * 1000)) * HOUR * 1000;
         const [series, hours] = await Promise.all([
-          endpointSeries(pool, id, window),
-          endpointSeries(pool, id, { seconds: HOUR, at: firstHour, before: window.before }),
+          readEndpointSeries(pool, id, window),
+          readEndpointSeries(pool, id, { seconds: HOUR, at: firstHour, before: window.before }),
         ]);
         const total = totalOf(series);
         return {

@@ -1,6 +1,7 @@
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
-import { readTestEvent } from '../../ingest/index.ts';
+import { MAX_EVENT_TYPE_LENGTH, PUBLISHED_TYPE } from '../../domain/event.ts';
+import { ENVELOPE_BYTES, readTestEvent } from '../../ingest/index.ts';
 import { readObjectId } from '../../manage/object-ids.ts';
 import {
   DEFAULT_TEST_EVENT,
@@ -11,12 +12,14 @@ import type { EndpointCache } from '../../postgres/endpoint-cache.ts';
 import { DeliverySchema } from '../deliveries/schema.ts';
 import { showDelivery } from '../deliveries/view.ts';
 import type { PublishLimits } from '../dependencies.ts';
-import { ENVELOPE_BYTES } from '../events/publish-routes.ts';
 import { checkScopes } from '../http/route-scopes.ts';
 import { idParams } from '../openapi/describe.ts';
 
 const TestEvent = Type.Object(
-  { type: Type.Optional(Type.String({ maxLength: 128 })), data: Type.Optional(Type.Unknown()) },
+  {
+    type: Type.Optional(Type.String({ maxLength: MAX_EVENT_TYPE_LENGTH, pattern: PUBLISHED_TYPE.source })),
+    data: Type.Optional(Type.Unknown()),
+  },
   {
     additionalProperties: false,
     title: 'TestEvent',
@@ -50,7 +53,7 @@ export function testEventRoutes(
           operationId: 'sendTestEvent',
           summary: 'Send a test event to an endpoint',
           description:
-            'To this endpoint only, whatever it subscribes to. It is sent even while the circuit is open, unless a probe is on its way or (FIFO) other deliveries wait before it. The request has the header `posthorn-test: true`. With `type` or `data`, a key with `scopes` also needs `events:publish`.',
+            'The event goes to this endpoint only, whatever it subscribes to. It is sent even while the circuit is open, unless a probe is on its way or (FIFO) other deliveries wait before it. The request has the header `posthorn-test: true`. With `type` or `data`, a key with `scopes` also needs `events:publish`.',
           tags: ['Endpoints'],
           params: EndpointId,
           response: { 202: DeliverySchema },
@@ -63,7 +66,7 @@ export function testEventRoutes(
       async (request, reply) => {
         const id = readObjectId('endpoint', request.params.id);
         const delivery = await testEvents.send(request, id, request.body);
-        return reply.code(202).send(showDelivery(delivery, endpoints.get(id)));
+        return reply.code(202).send(showDelivery(delivery, endpoints.get(id), request.caller));
       },
     );
   };

@@ -1,5 +1,6 @@
 /** An endpoint as the API shows it: with all defaults and its health. */
 import { Type } from 'typebox';
+import { limitReasons } from '../../domain/adaptive-limits.ts';
 import { circuits } from '../../domain/breaker.ts';
 import { challenges, disabledReasons, signatureProfiles } from '../../domain/endpoint.ts';
 import { jitters, retryPresets } from '../../domain/retry.ts';
@@ -54,6 +55,21 @@ const Health = Type.Object(
     opened_at: Nullable(Time),
     next_probe_at: Nullable(Time),
     consecutive_failures: Type.Integer(),
+    in_flight_limit: Type.Integer({
+      description: 'Requests at the same time, as of now: `max_in_flight`, or fewer while it is slow.',
+    }),
+    effective_timeout_ms: Type.Integer({
+      description: 'The deadline as of now: `timeout_ms`, or less while it is slow and times out.',
+    }),
+    adaptive: Nullable(
+      Type.Object({
+        reason: Type.Enum([...limitReasons], {
+          description:
+            '`slow`: half of its answers took at least half of `timeout_ms`. `timeouts`: and requests timed out, so the deadline is shorter.',
+        }),
+        since: Time,
+      }),
+    ),
     waiting: Type.Integer({ description: 'Waiting deliveries, counted up to `count_limit`.' }),
     dead: Type.Integer({ description: 'Dead letters, counted in the same way.' }),
     count_limit: Type.Integer({
@@ -107,11 +123,15 @@ const fields = {
   breaker: Nullable(Breaker),
   timeout_ms: Type.Integer(),
   max_in_flight: Type.Integer(),
+  adaptive: Type.Enum(['on', 'off']),
   rate_limit: Nullable(Type.Object({ per_second: Type.Number(), burst: Type.Number() })),
+  region: Nullable(
+    Type.String({ description: 'The region whose workers send to it. Null: the default region.' }),
+  ),
   ordering: Type.Enum(['none', 'fifo']),
   fifo_on_dead: Type.Enum(['skip', 'block']),
   follow_redirects: Type.Integer(),
-  operator: Type.Boolean({ description: 'Gets the operational events of all tenants.' }),
+  operator: Type.Boolean({ description: 'True: the endpoint gets the operational events of all tenants.' }),
   challenge: Nullable(Type.Enum([...challenges])),
   batch: Nullable(ShownBatch),
   debounce: Nullable(ShownDebounce),
@@ -125,7 +145,7 @@ const fields = {
     }),
     {
       description:
-        'The secrets that sign, the current one first. `expires_at` null: until it is revoked. `switch_at`: when it takes the main header over.',
+        'The secrets that sign, the current one first. `expires_at` null: until it is revoked. `switch_at`: from when on it signs the main header.',
     },
   ),
   health: Health,
@@ -172,7 +192,9 @@ const example = {
   },
   timeout_ms: 15_000,
   max_in_flight: 10,
+  adaptive: 'on',
   rate_limit: null,
+  region: null,
   ordering: 'none',
   fifo_on_dead: 'skip',
   follow_redirects: 0,
@@ -186,6 +208,9 @@ const example = {
     opened_at: null,
     next_probe_at: null,
     consecutive_failures: 0,
+    in_flight_limit: 10,
+    effective_timeout_ms: 15_000,
+    adaptive: null,
     waiting: 0,
     dead: 0,
     count_limit: 10_000,

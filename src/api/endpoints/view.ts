@@ -1,5 +1,5 @@
 import { signatureHeaders } from '../../deliver/index.ts';
-import { resolveEndpoint } from '../../domain/endpoint-config.ts';
+import { DEFAULT_MAX_IN_FLIGHT, DEFAULT_TIMEOUT_MS, resolveEndpoint } from '../../domain/endpoint-config.ts';
 import { idPrefixes, publicId, timeOfId } from '../../domain/ids.ts';
 import type { RetryPolicy } from '../../domain/retry.ts';
 import type { EndpointView } from '../../postgres/queries/endpoints.ts';
@@ -49,12 +49,25 @@ function showHealth(view: EndpointView, lastDay: Totals): Shown<typeof EndpointS
     opened_at: view.opened_at,
     next_probe_at: view.next_probe_at,
     consecutive_failures: view.consecutive_failures ?? 0,
+    ...showLimits(view),
     waiting: view.waiting,
     dead: view.dead,
     count_limit: view.count_limit,
     skipped_while_disabled: view.skipped_while_disabled,
     oldest_waiting_at: view.oldest_waiting === null ? null : new Date(timeOfId(view.oldest_waiting)),
     ...showFigures(lastDay),
+  };
+}
+
+/** The limits as of now: lower than the configured ones while the endpoint is consistently slow. */
+function showLimits({ config, adaptive: record }: EndpointView) {
+  const adaptive = config.adaptive === 'off' ? null : record;
+  const maxInFlight = config.ordering === 'fifo' ? 1 : (config.max_in_flight ?? DEFAULT_MAX_IN_FLIGHT);
+  const timeoutMs = config.timeout_ms ?? DEFAULT_TIMEOUT_MS;
+  return {
+    in_flight_limit: Math.min(maxInFlight, adaptive?.inFlightLimit ?? maxInFlight),
+    effective_timeout_ms: Math.min(timeoutMs, adaptive?.timeoutMs ?? timeoutMs),
+    adaptive: adaptive && { reason: adaptive.reason, since: new Date(adaptive.since) },
   };
 }
 
@@ -94,7 +107,9 @@ export function showSettings(
     },
     timeout_ms: endpoint.timeoutMs,
     max_in_flight: endpoint.maxInFlight,
+    adaptive: endpoint.isAdaptive ? ('on' as const) : ('off' as const),
     rate_limit: rateLimit && { per_second: rateLimit.perSecond, burst: rateLimit.burst },
+    region: endpoint.region,
     ordering: endpoint.ordering,
     fifo_on_dead: endpoint.fifoOnDead,
     follow_redirects: endpoint.followRedirects,

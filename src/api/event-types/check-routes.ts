@@ -3,8 +3,9 @@ import type { Static } from 'typebox';
 import type { EventCatalogue } from '../../catalogue/event-catalogue.ts';
 import { type Conversions, describeBusy } from '../../convert/index.ts';
 import { latestVersion } from '../../domain/event-type-version.ts';
-import { idPrefixes, publicId, timeOfId, type Uuid } from '../../domain/ids.ts';
+import { firstIdAt, idPrefixes, publicId, timeOfId, type Uuid } from '../../domain/ids.ts';
 import { invalidField } from '../../domain/problem.ts';
+import { ENVELOPE_BYTES, readTime } from '../../ingest/index.ts';
 import { visibleTenant } from '../../manage/caller.ts';
 import { eventTypeNotFound } from '../../manage/event-types.ts';
 import type { Pool } from '../../postgres/database.ts';
@@ -12,7 +13,7 @@ import { findCatalogueType } from '../../postgres/queries/event-type-versions.ts
 import { findEventType } from '../../postgres/queries/event-types.ts';
 import { listSchemaFailures, type SchemaFailureRecord } from '../../postgres/queries/schema-failures.ts';
 import type { PublishLimits } from '../dependencies.ts';
-import { ENVELOPE_BYTES } from '../events/publish-routes.ts';
+import { earlierBound } from '../http/id-filters.ts';
 import { badCursor, DEFAULT_LIMIT } from '../http/pagination.ts';
 import type { Shown } from '../openapi/describe.ts';
 import {
@@ -41,7 +42,7 @@ export function schemaCheckRoutes(
           operationId: 'listSchemaFailures',
           summary: 'List recent payloads that did not match the catalogue, newest first',
           description:
-            'A sample: each process records up to 5 of a tenant and type in 5 seconds. They are kept for 7 days, up to 1,000 of a tenant and type. It also lists types that the catalogue does not have.',
+            'The list is a sample: each process records up to 5 of a tenant and type in 5 seconds. They are kept for 7 days, up to 1,000 of a tenant and type. It also lists types that the catalogue does not have.',
           tags,
           params: EventTypeName,
           querystring: SchemaFailureList,
@@ -50,14 +51,19 @@ export function schemaCheckRoutes(
       },
       async (request) => {
         const { limit = DEFAULT_LIMIT, cursor } = request.query;
+        const since = readTime('since', request.query.since);
+        const until = readTime('until', request.query.until);
         const rows = await listSchemaFailures(pool, {
           tenant: visibleTenant(request.caller, request.query.tenant),
           eventType: request.params.name,
-          before: readCursor(cursor),
+          from: since === null ? null : firstIdAt(since),
+          before: earlierBound(readCursor(cursor), until === null ? null : firstIdAt(until)),
           limit: limit + 1,
         });
         const { name } = request.params;
-        if (rows.length === 0 && (await findEventType(pool, name)) === null) throw eventTypeNotFound(name);
+        const isFiltered = since !== null || until !== null;
+        if (rows.length === 0 && !isFiltered && (await findEventType(pool, name)) === null)
+          throw eventTypeNotFound(name);
         const shown = rows.slice(0, limit);
         const hasMore = rows.length > limit;
         return {

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { idPrefixes } from '../../domain/ids.ts';
-import { PageQuery, tenantFilter } from '../http/pagination.ts';
+import { PageQuery, tenantFilter, timeFilter } from '../http/pagination.ts';
 import { Nullable } from '../http/validation.ts';
 import { EXAMPLE_TIME, exampleId, Id, Page, Time } from '../openapi/describe.ts';
 
@@ -12,7 +12,7 @@ export const SchemaFailureSchema = Type.Object(
     version: Nullable(Type.String({ description: 'The version that it was checked against.' })),
     result: Type.Enum(['flagged', 'refused']),
     event_id: Nullable(Id(idPrefixes.event, 'Null: the event was refused, and is not stored.')),
-    path: Type.String({ description: 'Such as `data.lines[0].sku`.' }),
+    path: Type.String({ description: 'The failing path, such as `data.lines[0].sku`.' }),
     message: Type.String(),
   },
   {
@@ -33,7 +33,12 @@ export const SchemaFailureSchema = Type.Object(
 );
 export const SchemaFailurePage = Page(SchemaFailureSchema);
 export const SchemaFailureList = Type.Object(
-  { tenant: tenantFilter('Of this tenant only.'), ...PageQuery },
+  {
+    tenant: tenantFilter('Selects only what belongs to this tenant.'),
+    since: timeFilter('Selects payloads that were published at or after this RFC 3339 time.'),
+    until: timeFilter('Selects payloads that were published before this RFC 3339 time.'),
+    ...PageQuery,
+  },
   { additionalProperties: false },
 );
 
@@ -43,7 +48,9 @@ export const EventTypeTry = Type.Object(
     from_version: Type.Optional(
       Nullable(Type.String({ description: 'The version that it is written in. Default: the latest.' })),
     ),
-    to_version: Type.Optional(Nullable(Type.String({ description: 'Convert it to this version, too.' }))),
+    to_version: Type.Optional(
+      Nullable(Type.String({ description: 'Posthorn also converts the payload to this version.' })),
+    ),
   },
   {
     additionalProperties: false,

@@ -49,6 +49,7 @@ async function describeAll(pool: Pool): Promise<DescribedVersion[]> {
         schema: each.schema,
         example: each.example,
         isDeprecated: type.deprecated || each.status === 'deprecated',
+        sunsetAt: earlier(type.sunset_at, each.sunset_at),
       }));
   });
 }
@@ -59,6 +60,7 @@ const describeType = ({
   schema,
   example,
   deprecated,
+  sunset_at,
 }: EventTypeRecord): DescribedVersion => ({
   name,
   version: null,
@@ -67,4 +69,10 @@ const describeType = ({
   schema,
   example,
   isDeprecated: deprecated,
+  sunsetAt: sunset_at,
 });
+
+const earlier = (one: Date | null, other: Date | null): Date | null => {
+  if (one === null || other === null) return one ?? other;
+  return one < other ? one : other;
+};

@@ -24,9 +24,9 @@ const CHUNK = 1_000;
 const PinList = Type.Object(
   {
     ...PageQuery,
-    tenant: tenantFilter('Only endpoints of this tenant.'),
+    tenant: tenantFilter('Selects only endpoints of this tenant.'),
     version: Type.Optional(
-      Type.String({ maxLength: 64, description: 'Only endpoints that get this version.' }),
+      Type.String({ maxLength: 64, description: 'Selects only endpoints that get this version.' }),
     ),
   },
   { additionalProperties: false },
@@ -70,7 +70,7 @@ export function pinRoutes(
         schema: {
           operationId: 'listPins',
           summary: 'List endpoints that pin a version of an event type',
-          description: 'Endpoints with `api_version` that subscribe to the type, newest first.',
+          description: 'Lists endpoints with `api_version` that subscribe to the type, newest first.',
           tags: ['Event types'],
           params: EventTypeName,
           querystring: PinList,

@@ -14,15 +14,22 @@ export const SchemaField = Nullable(
 const ValidationField = Nullable(
   Type.Enum([...validationModes], {
     description:
-      'How payloads are checked. `warn`: invalid events are flagged. `strict`: they are refused. Null: as the tenant says.',
+      'How payloads are checked. `warn`: invalid events are flagged. `strict`: they are refused. Null: the mode of the tenant applies.',
   }),
 );
+
+export const sunsetField = (what: string) =>
+  Type.String({
+    format: 'date-time',
+    description: `When the ${what} is planned to end. Nothing stops by itself at that time.`,
+  });
 
 const exampleSettings = {
   description: 'An order was placed.',
   schema: { type: 'object', required: ['id'], properties: { id: { type: 'string' } } },
   example: { id: 'ord_1' },
   deprecated: false,
+  sunset_at: null,
   validation: null,
 };
 
@@ -32,9 +39,11 @@ export const EventTypeBody = Type.Object(
     schema: Type.Optional(SchemaField),
     example: Type.Optional(Type.Unknown({ description: 'A sample of `data`. It must match the schema.' })),
     deprecated: Type.Optional(Type.Boolean()),
+    sunset_at: Type.Optional(Nullable(sunsetField('event type'))),
     validation: Type.Optional(ValidationField),
     name: AsShown,
     created_at: AsShown,
+    latest_version: Ignored,
     updated_at: Ignored,
   },
   { additionalProperties: false, title: 'EventTypeSettings', examples: [exampleSettings] },
@@ -47,14 +56,24 @@ export const EventTypeSchema = Type.Object(
     schema: SchemaField,
     example: Type.Unknown(),
     deprecated: Type.Boolean(),
+    sunset_at: Nullable(Time),
     validation: ValidationField,
+    latest_version: Nullable(
+      Type.String({ description: 'The newest active version. Null: the type has none.' }),
+    ),
     created_at: Time,
     updated_at: Time,
   },
   {
     title: 'EventType',
     examples: [
-      { name: 'order.created', ...exampleSettings, created_at: EXAMPLE_TIME, updated_at: EXAMPLE_TIME },
+      {
+        name: 'order.created',
+        ...exampleSettings,
+        latest_version: '2026-04-01',
+        created_at: EXAMPLE_TIME,
+        updated_at: EXAMPLE_TIME,
+      },
     ],
   },
 );
@@ -62,7 +81,7 @@ export const EventTypeName = Type.Object({
   name: Type.String({
     pattern: EVENT_TYPE.source,
     maxLength: MAX_EVENT_TYPE_LENGTH,
-    description: 'Such as order.created.',
+    description: 'The name of the event type, such as order.created.',
   }),
 });
 export const EventTypeList = Type.Object(PageQuery, { additionalProperties: false });

@@ -1,15 +1,18 @@
 import type { FastifyPluginAsync } from 'fastify';
 import type { Static } from 'typebox';
 import {
+  checkVersion,
   diffVersions,
   type EventTypeVersions,
   readVersion,
   readVersions,
 } from '../../manage/event-type-versions.ts';
-import type { Pool } from '../../postgres/database.ts';
+import type { ApiDependencies } from '../dependencies.ts';
 import { EventTypeName } from './schema.ts';
+import { TOO_MANY_COMPARISONS, takeSchemaTurn } from './schema-turns.ts';
 import {
   EventTypeVersionBody,
+  EventTypeVersionChecked,
   EventTypeVersionPage,
   EventTypeVersionSchema,
   EventTypeVersionStored,
@@ -22,7 +25,10 @@ import { showVersion } from './view.ts';
 const tags = ['Event types'] as const;
 type ByVersion = { Params: Static<typeof VersionParams> };
 
-export function eventTypeVersionRoutes(versions: EventTypeVersions, pool: Pool): FastifyPluginAsync {
+export function eventTypeVersionRoutes(
+  versions: EventTypeVersions,
+  { pool, clock }: Pick<ApiDependencies, 'pool' | 'clock'>,
+): FastifyPluginAsync {
   return async (server) => {
     server.get<{ Params: Static<typeof EventTypeName> }>(
       '/event-types/:name/versions',
@@ -73,11 +79,35 @@ export function eventTypeVersionRoutes(versions: EventTypeVersions, pool: Pool):
           tags,
           params: VersionDiffParams,
           response: { 200: VersionDiff },
+          problems: { rate_limited: TOO_MANY_COMPARISONS },
         },
       },
       async (request) => {
         const { name, version, other } = request.params;
-        return diffVersions(pool, name, version, other);
+        return takeSchemaTurn(clock, request.caller.tenant, () => diffVersions(pool, name, version, other));
+      },
+    );
+
+    server.post<ByVersion & { Body: Static<typeof EventTypeVersionBody> }>(
+      '/event-types/:name/versions/:version/check',
+      {
+        schema: {
+          operationId: 'checkEventTypeVersion',
+          summary: 'Compare a version with the one before, without storing it',
+          description:
+            'Takes the body of `PUT` and answers what `PUT` would: 422 for an invalid schema or example, otherwise the comparison, and why the change would be refused.',
+          tags,
+          params: VersionParams,
+          body: EventTypeVersionBody,
+          response: { 200: EventTypeVersionChecked },
+          problems: { rate_limited: TOO_MANY_COMPARISONS },
+        },
+        config: { reads: true },
+      },
+      async (request) => {
+        const { name, version } = request.params;
+        const check = () => checkVersion(pool, name, version, request.body);
+        return takeSchemaTurn(clock, request.caller.tenant, check);
       },
     );
 

@@ -3,13 +3,12 @@ import type { ChangeKind } from '../../catalogue/compare-schemas.ts';
 import { versionStatuses } from '../../domain/event-type-version.ts';
 import { Nullable } from '../http/validation.ts';
 import { AsShown, EXAMPLE_TIME, Ignored, Time } from '../openapi/describe.ts';
-import { EventTypeName, SchemaField } from './schema.ts';
+import { EventTypeName, SchemaField, sunsetField } from './schema.ts';
 
 const StatusField = Type.Enum([...versionStatuses], {
   description:
     '`draft`: not published yet. `active`: in use. `deprecated`: still in use, to be replaced. `retired`: no longer published.',
 });
-const sunsetDescription = 'When the version is planned to end. Nothing stops by itself at that time.';
 
 const exampleSettings = {
   description: 'An order was placed.',
@@ -33,7 +32,7 @@ export const EventTypeVersionBody = Type.Object(
     schema: Type.Optional(SchemaField),
     example: Type.Optional(Type.Unknown({ description: 'A sample of `data`. It must match the schema.' })),
     status: Type.Optional(StatusField),
-    sunset_at: Type.Optional(Nullable(Type.String({ format: 'date-time', description: sunsetDescription }))),
+    sunset_at: Type.Optional(Nullable(sunsetField('version'))),
     event_type: AsShown,
     version: AsShown,
     created_at: AsShown,
@@ -86,7 +85,7 @@ export const EventTypeVersionPage = Type.Object(
 
 export const VersionParams = Type.Object({
   ...EventTypeName.properties,
-  version: Type.String({ description: 'A date such as 2026-04-01, or v2.' }),
+  version: Type.String({ description: 'The name of the version: a date such as 2026-04-01, or v2.' }),
 });
 
 const changeKinds = [
@@ -108,7 +107,9 @@ const difference = {
   verdict: Type.Enum(['additive', 'breaking']),
   changes: Type.Array(
     Type.Object({
-      path: Type.String({ description: 'Such as `lines[].sku`. Empty: the payload itself.' }),
+      path: Type.String({
+        description: 'The path that has changed, such as `lines[].sku`. Empty: the payload itself.',
+      }),
       kind: Type.Enum([...changeKinds]),
       breaking: Type.Boolean(),
       message: Type.String(),
@@ -134,6 +135,19 @@ export const EventTypeVersionStored = Type.Object(
     compatibility: Nullable(Compatibility),
   },
   { title: 'EventTypeVersionStored' },
+);
+
+export const EventTypeVersionChecked = Type.Object(
+  {
+    refusal: Nullable(
+      Type.String({ description: 'Why `PUT` would answer 409. Null: it would store the version.' }),
+    ),
+    compatibility: Nullable(Compatibility),
+  },
+  {
+    title: 'EventTypeVersionChecked',
+    examples: [{ refusal: null, compatibility: { against: '2025-10-01', ...exampleDifference } }],
+  },
 );
 
 export const VersionDiffParams = Type.Object({

@@ -8,6 +8,7 @@ import type { EventTypeVersionSchema } from './version-schema.ts';
 export const showEventType = (type: EventTypeRecord): Shown<typeof EventTypeSchema> => ({
   name: type.name,
   ...eventTypeFields(type),
+  latest_version: type.latest_version,
   created_at: type.created_at,
   updated_at: type.updated_at,
 });

@@ -7,6 +7,8 @@ import { EventId } from './schema.ts';
 
 /** Until when the archive contains what was deleted. */
 export const ARCHIVE_UNTIL = 'posthorn-archive-until';
+/** Until when Kafka holds records of an expunged tenant. */
+export const KAFKA_UNTIL = 'posthorn-kafka-until';
 
 export function expungeRoutes(expunge: Expunge): FastifyPluginAsync {
   return async (server) => {
@@ -17,7 +19,7 @@ export function expungeRoutes(expunge: Expunge): FastifyPluginAsync {
           operationId: 'expungeEventPayload',
           summary: 'Delete the payload of an event for good',
           description:
-            'Deletes `data` and the headers of the event, and the headers and bodies of all its attempts. Waiting deliveries end as `skipped`, dead ones as `discarded`, with reason `expunged`. The event and its history stay, with `expunged_at`. It cannot be undone. If the archive contains the event, the header `posthorn-archive-until` says until when.',
+            'Deletes `data` and the headers of the event, and the headers and bodies of all its attempts. If it was sent in a batch, the answers to that batch are deleted from the attempts of its other events too. Waiting deliveries end as `skipped`, dead ones as `discarded`, with reason `expunged`. The event and its history stay, with `expunged_at`. It cannot be undone. If the archive contains the event, the header `posthorn-archive-until` says until when.',
           tags: ['Events'],
           params: EventId,
           response: { 204: Nothing },

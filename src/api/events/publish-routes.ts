@@ -2,8 +2,8 @@ import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
 import { isReservedHeader } from '../../deliver/index.ts';
 import { Problem } from '../../domain/problem.ts';
 import { readTraceContext } from '../../domain/trace-context.ts';
-import { type NewEvent, type ReadContext, readBatch, readEvent } from '../../ingest/index.ts';
-import { tracedAccept } from '../../manage/traced-accept.ts';
+import { ENVELOPE_BYTES, type NewEvent, type ReadContext, readBatch, readEvent } from '../../ingest/index.ts';
+import { createTracedAccept } from '../../manage/traced-accept.ts';
 import { isOutage } from '../../postgres/failures.ts';
 import type { ApiMetrics, PublishingDependencies } from '../dependencies.ts';
 import { toProblem } from '../http/problem-answers.ts';
@@ -17,14 +17,11 @@ import {
 } from './publish-schema.ts';
 import { showAccepted } from './view.ts';
 
-/** Room for what is around `data` in a request: type, key, channels, headers. */
-export const ENVELOPE_BYTES = 64 * 1024;
-
 export function publishRoutes(
   { acceptor, limits, tracer }: PublishingDependencies,
   metrics: ApiMetrics | null,
 ): FastifyPluginAsync {
-  const accept = tracedAccept(tracer, acceptor);
+  const accept = createTracedAccept(tracer, acceptor);
   return async (server) => {
     server.post<{ Body: Buffer }>(
       '/events',
@@ -85,7 +82,7 @@ export function publishRoutes(
               // The other events may be stored already, so one that is refused does not fail the batch. A bug does.
               if (!(error instanceof Problem || isOutage(error))) throw error;
               const problem = toProblem(error as Error);
-              metrics?.rejected(problem.code);
+              metrics?.onRejected(problem.code);
               return { error: problem.toJSON() };
             }
           }),

@@ -3,7 +3,8 @@
  * itself, so that `data` stays byte for byte the same.
  */
 import { Type } from 'typebox';
-import { MAX_EVENT_TYPE_LENGTH, unmatchedReasons } from '../../domain/event.ts';
+import { MAX_EVENT_TYPE_LENGTH, PUBLISHED_TYPE, TENANT_ID, unmatchedReasons } from '../../domain/event.ts';
+import { HEADER_NAME, HEADER_VALUE } from '../../domain/header-names.ts';
 import type { ProblemCode } from '../../domain/problem.ts';
 import { Nullable } from '../http/validation.ts';
 import { EXAMPLE_TIME, exampleId, Id, ProblemOf, Time } from '../openapi/describe.ts';
@@ -18,14 +19,14 @@ export const NewEvent = Type.Object(
     type: Type.String({
       minLength: 1,
       maxLength: MAX_EVENT_TYPE_LENGTH,
-      pattern: '^[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*$',
+      pattern: PUBLISHED_TYPE.source,
       description: 'Segments of letters, digits, `_` and `-`, separated by dots. `posthorn.` is reserved.',
     }),
     data: Type.Unknown({ description: 'Any JSON value. It reaches the receivers byte for byte.' }),
     tenant: Type.Optional(
       Nullable(
         Type.String({
-          pattern: '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$',
+          pattern: TENANT_ID.source,
           description: 'The tenant of the event. Default: the tenant of the key, otherwise `default`.',
         }),
       ),
@@ -36,27 +37,31 @@ export const NewEvent = Type.Object(
       Nullable(
         Type.Array(Type.String({ minLength: 1, maxLength: 128 }), {
           maxItems: 50,
-          description: 'Sent only to endpoints with one of these channels, and to those without channels.',
+          description:
+            'The event goes only to endpoints with one of these channels, and to those without channels.',
         }),
       ),
     ),
     endpoint_ids: Type.Optional(
-      Nullable(Type.Array(Id('ep'), { maxItems: 1000, description: 'Sent only to these endpoints.' })),
+      Nullable(
+        Type.Array(Id('ep'), { maxItems: 1000, description: 'The event goes only to these endpoints.' }),
+      ),
     ),
     deliver_at: Type.Optional(
       Nullable(
         Type.String({
           format: 'date-time',
           description:
-            'Not sent before this RFC 3339 time. FIFO endpoints ignore it, because they send in the order of acceptance; an event that names one in `endpoint_ids` is refused.',
+            'Posthorn does not send the event before this RFC 3339 time. FIFO endpoints ignore it, because they send in the order of acceptance; an event that names one in `endpoint_ids` is refused.',
         }),
       ),
     ),
     headers: Type.Optional(
       Nullable(
-        Type.Record(Type.String(), Type.String({ maxLength: 4096 }), {
+        Type.Record(Type.String(), Type.String({ maxLength: 4096, pattern: HEADER_VALUE.source }), {
+          propertyNames: { pattern: HEADER_NAME.source },
           maxProperties: 50,
-          description: 'Sent with every delivery.',
+          description: 'Posthorn sends these headers with every delivery of the event.',
         }),
       ),
     ),
@@ -96,7 +101,7 @@ export const PublishHeaders = Type.Object({
     Type.String({
       maxLength: 255,
       description:
-        'Instead of `idempotency_key` in the body. In a batch, each event gets a key derived from it.',
+        'Has the same meaning as `idempotency_key` in the body. In a batch, each event gets a key derived from it.',
     }),
   ),
   traceparent: Type.Optional(

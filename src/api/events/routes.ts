@@ -83,7 +83,7 @@ export function eventRoutes({
         const findPage = () => findEvents(pool, clock, search);
         const { rows, resumeAt } = await (where === null ? findPage() : takeTurn(tenant, reply, findPage));
         const outcomes = await countListedOutcomes(pool, rows.slice(0, limit));
-        const show = (event: EventView) => showEvent(event, outcomes.get(event.id) ?? null);
+        const show = (event: EventView) => showEvent(event, outcomes.get(event.id) ?? null, request.caller);
         return toPage(rows, limit, idPrefixes.event, show, resumeAt);
       },
     );
@@ -104,7 +104,7 @@ export function eventRoutes({
         const event = await find(request.caller, request.params.id);
         const outcomes = await countOutcomes(pool, [event.id], MAX_COUNTED_ALONE);
         // `data` is the producer's own bytes, unchanged.
-        const shown = showEvent(event, outcomes.get(event.id) ?? null);
+        const shown = showEvent(event, outcomes.get(event.id) ?? null, request.caller);
         const { unwritten_deliveries } = event;
         const head = `${JSON.stringify({ ...shown, unwritten_deliveries }).slice(0, -1)},"data":`;
         return reply
@@ -139,7 +139,7 @@ export function eventRoutes({
           ...idBounds({ event_id: publicId(idPrefixes.event, id), ...(cursor !== undefined && { cursor }) }),
           limit: limit + 1,
         });
-        const show = (row: DeliveryView) => showDelivery(row, endpoints.get(row.endpoint_id));
+        const show = (row: DeliveryView) => showDelivery(row, endpoints.get(row.endpoint_id), request.caller);
         return toPage(rows, limit, idPrefixes.delivery, show, resumeAt);
       },
     );
@@ -150,7 +150,7 @@ export function eventRoutes({
         schema: {
           operationId: 'listEventAttempts',
           summary: 'List the attempts of all deliveries of an event',
-          description: 'Delivery by delivery, oldest first.',
+          description: 'The list goes delivery by delivery, and the oldest attempt of each comes first.',
           tags: ['Events'],
           params: EventId,
           querystring: AttemptsOfEvent,

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { deliveryStatuses } from '../../domain/delivery.ts';
-import { ListFilters, PageQuery } from '../http/pagination.ts';
+import { cursorField, ListFilters, PageQuery } from '../http/pagination.ts';
 import { Nullable, withMessage } from '../http/validation.ts';
 import { EXAMPLE_TIME, exampleId, Id, idParams, Time } from '../openapi/describe.ts';
 import { UnmatchedReason } from './publish-schema.ts';
@@ -42,7 +42,11 @@ export const DeliveriesOfEvent = Type.Object(
   { ...PageQuery, status: Type.Optional(Type.Enum([...deliveryStatuses])) },
   { additionalProperties: false },
 );
-export const AttemptsOfEvent = Type.Object(PageQuery, { additionalProperties: false });
+/** A cursor of this list names a delivery and an attempt, with a dot between. */
+export const AttemptsOfEvent = Type.Object(
+  { ...PageQuery, cursor: cursorField('^[A-Za-z0-9_.-]*$') },
+  { additionalProperties: false },
+);
 export const EventId = idParams('evt', 'event');
 
 const EventOutcomeSchema = Type.Object(
@@ -88,13 +92,13 @@ const eventFields = {
   duplicate_of: Nullable(
     Id(
       'evt',
-      'It was published in a transaction with an idempotency key that this event already had, and was not sent.',
+      'The earlier event with the same idempotency key and content. The later one was published in a transaction, so it is stored, and it is not sent.',
     ),
   ),
   key_conflict_with: Nullable(
     Id(
       'evt',
-      'It was published in a transaction with an idempotency key that this event, with other content, already had.',
+      'The earlier event with the same idempotency key and other content. The later one was published in a transaction, and is sent without the key.',
     ),
   ),
   expunged_at: Nullable(
@@ -107,7 +111,7 @@ const eventFields = {
   expunged_by: Nullable(
     Type.String({
       description:
-        'Who deleted its payload: the id of a key, `user:` and the subject of a person, or `admin`.',
+        "Who deleted its payload: the id of a key, `user:` and the subject of a person, or `admin`. A tenant sees `operator` instead of the operator's keys and people.",
     }),
   ),
 };

@@ -1,13 +1,19 @@
 import { idPrefixes, publicId, timeOfId, type Uuid } from '../../domain/ids.ts';
 import type { Accepted } from '../../ingest/index.ts';
+import { type Caller, showRecordedName } from '../../manage/caller.ts';
 import type { EventOutcome } from '../../postgres/queries/event-outcomes.ts';
 import type { EventView } from '../../postgres/queries/events.ts';
 import type { Shown } from '../openapi/describe.ts';
 import type { AcceptedEvent } from './publish-schema.ts';
 import type { EventSchema } from './schema.ts';
 
-export function showEvent(event: EventView, outcome: EventOutcome | null): Shown<typeof EventSchema> {
+export function showEvent(
+  event: EventView,
+  outcome: EventOutcome | null,
+  reader: Caller,
+): Shown<typeof EventSchema> {
   const { options } = event;
+  const expungedBy = options?.expunged_by;
   return {
     id: publicId(idPrefixes.event, event.id),
     type: event.type,
@@ -27,7 +33,7 @@ export function showEvent(event: EventView, outcome: EventOutcome | null): Shown
     duplicate_of: showEventId(options?.duplicate_of),
     key_conflict_with: showEventId(options?.key_conflict_with),
     expunged_at: options?.expunged_at === undefined ? null : new Date(options.expunged_at),
-    expunged_by: options?.expunged_by ?? null,
+    expunged_by: expungedBy === undefined ? null : showRecordedName(expungedBy, reader),
   };
 }
 

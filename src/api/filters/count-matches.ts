@@ -2,7 +2,7 @@ import { matchesType } from '../../domain/event.ts';
 import { type FilterNode, MAX_STEPS_PER_FILTER, matchesFilter } from '../../domain/filter.ts';
 import type { Pool } from '../../postgres/database.ts';
 import type { EventWithData } from '../../postgres/queries/events.ts';
-import { newestEvents } from '../../postgres/queries/search-events.ts';
+import { listNewestEvents } from '../../postgres/queries/search-events.ts';
 import { readPayloads } from '../events/read-payloads.ts';
 import { COUNTED_EVENTS } from './schema.ts';
 
@@ -21,7 +21,7 @@ export async function countMatches(
   patterns: readonly string[],
   filter: FilterNode | null,
 ): Promise<MatchCount> {
-  const events = await newestEvents(pool, tenant, COUNTED_EVENTS);
+  const events = await listNewestEvents(pool, tenant, COUNTED_EVENTS);
   const ofTypes = events.filter(({ type }) => patterns.some((pattern) => matchesType(pattern, type)));
   if (filter === null) return { examined: events.length, matching: ofTypes.length };
   let matching = 0;

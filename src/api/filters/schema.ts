@@ -42,7 +42,7 @@ export const FilterCount = Type.Object(
         description: 'Event types and patterns, as endpoints have them. Default: all types.',
       }),
     ),
-    tenant: tenantFilter('Of this tenant only.'),
+    tenant: tenantFilter('Selects only what belongs to this tenant.'),
   },
   {
     additionalProperties: false,

@@ -1,6 +1,7 @@
 /**
  * Tells whether a load balancer should send requests here: events can be accepted, and workers of the deployment
- * deliver them.
+ * deliver them. A worker whose lease is valid may still be unable to read deliveries or to record results; it reports that
+ * itself.
  *
  * The shards of a dead worker have no owner for a moment, which must not remove every server from the balancer. So a
  * server is not ready only if a shard has had no live owner for longer than a take-over takes, or if no shard ever had
@@ -29,8 +30,8 @@ export class Readiness {
     this.#options = options;
   }
 
-  /** Returns what is missing; null if it is ready. */
-  async missing(): Promise<string | null> {
+  /** Returns what is missing; null if the server is ready. */
+  async findMissing(): Promise<string | null> {
     let facts: ReadinessFacts;
     try {
       facts = await this.#options.read();
@@ -38,11 +39,14 @@ export class Readiness {
       return 'The database does not answer.';
     }
     if (facts.isReadOnly) return 'The database takes no writes: it is a standby or read-only.';
+    if (facts.isStandbyAway)
+      return 'Commits wait for a synchronous standby that does not answer (synchronous_standby_names).';
     if (!facts.hasPartition) return 'There is no partition for events of the present time.';
-    return this.#options.needsWorkers ? this.#missingOwners(facts.ownedShards) : null;
+    if (!this.#options.needsWorkers) return null;
+    return this.#describeMissingOwners(facts.ownedShards) ?? describeStall(facts.stalledShards);
   }
 
-  #missingOwners(owned: number): string | null {
+  #describeMissingOwners(owned: number): string | null {
     const now = this.#options.clock.monotonic();
     if (owned === SHARDS) {
       this.#wasComplete = true;
@@ -58,3 +62,8 @@ export class Readiness {
     return isTakingOver ? null : `${SHARDS - owned} of ${SHARDS} shards have no living worker.`;
   }
 }
+
+const describeStall = (stalled: number): string | null =>
+  stalled === 0
+    ? null
+    : `The workers of ${stalled} of ${SHARDS} shards cannot read deliveries or record results.`;

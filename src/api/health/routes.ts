@@ -22,7 +22,16 @@ const Relays = Type.Object({
   }),
 });
 const Ready = Type.Object(
-  { status: Type.Literal('ready'), outbox: Nullable(Outbox), relays: Nullable(Relays) },
+  {
+    status: Type.Literal('ready'),
+    outbox: Nullable(Outbox),
+    relays: Nullable(Relays),
+    regions_without_workers: Nullable(
+      Type.Array(Type.String(), {
+        description: 'Regions that endpoints name and that have no worker: their deliveries wait.',
+      }),
+    ),
+  },
   {
     title: 'Ready',
     examples: [
@@ -30,6 +39,7 @@ const Ready = Type.Object(
         status: 'ready',
         outbox: { oldest_age_seconds: 0, rejected: 0 },
         relays: { sources: 1, oldest_age_seconds: 0, troubled: 0 },
+        regions_without_workers: [],
       },
     ],
   },
@@ -60,6 +70,7 @@ function readInTime<T>({ clock }: HealthContext, read: () => Promise<T>): () => 
 export function healthRoutes(context: HealthContext): FastifyPluginAsync {
   const outboxLag = readInTime(context, context.outboxLag);
   const relaySources = readInTime(context, context.relaySources);
+  const regions = readInTime(context, context.regions);
 
   return async (server) => {
     server.get(
@@ -79,19 +90,19 @@ export function healthRoutes(context: HealthContext): FastifyPluginAsync {
       {
         schema: {
           operationId: 'getReadiness',
-          summary: 'Can it accept requests?',
+          summary: 'Is the server ready for requests?',
           description:
-            'Ready means that the database answers and accepts writes, that live workers own the shards, and, if this process delivers, that its lease is valid. `detail` says what is missing.',
+            'Ready means that the database answers and accepts writes, that live workers own the shards and can read deliveries and record results, and, if this process delivers, that its lease is valid. `detail` says what is missing.',
           tags: ['Service'],
           response: { 200: Ready, 503: NotReady },
         },
       },
       async (_request, reply) => {
-        const missing = await context.notReady();
+        const missing = await context.findMissing();
         if (missing !== null)
           return reply.code(503).header('retry-after', 1).send({ status: 'not_ready', detail: missing });
         // These figures do not affect readiness: a server with a backlog is ready, and removing it would not help.
-        const [outbox, relays] = await Promise.all([outboxLag(), relaySources()]);
+        const [outbox, relays, known] = await Promise.all([outboxLag(), relaySources(), regions()]);
         return {
           status: 'ready',
           outbox: outbox && {
@@ -104,6 +115,8 @@ export function healthRoutes(context: HealthContext): FastifyPluginAsync {
               Math.round(Math.max(0, ...relays.map((relay) => relay.lagSeconds)) * 1000) / 1000,
             troubled: relays.filter((relay) => relay.problem !== null).length,
           },
+          regions_without_workers:
+            known?.filter(({ workers, isUsed }) => workers === 0 && isUsed).map(({ name }) => name) ?? null,
         };
       },
     );

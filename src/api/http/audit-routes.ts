@@ -87,7 +87,10 @@ async function recordAfterwards({ pool, log }: AuditDependencies, request: Fasti
   try {
     await request.audit.record(pool, change);
   } catch (error) {
-    log.error({ err: error, audit: request.audit.entryOf(change) }, 'a change could not be recorded');
+    log.error(
+      { err: error, audit: request.audit.entryOf(change) },
+      'the audit entry of a change could not be written',
+    );
     throw error;
   }
 }

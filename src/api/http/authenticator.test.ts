@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { Clock } from '../../domain/clock.ts';
+import { LocalBuckets } from '../../domain/local-buckets.ts';
 import { ApiKeyFormat, hashApiKey } from '../../manage/api-keys.ts';
 import type { Pool } from '../../postgres/database.ts';
 import { Authenticator } from './authenticator.ts';
@@ -43,7 +44,7 @@ function setUp(oldKeys: readonly string[] = []) {
   const clock = { monotonic: () => now, now: () => now } as unknown as Clock;
   const keyFormat = new ApiKeyFormat(randomBytes(32));
   const uncheckedKeys = new UncheckedKeys(pool, clock);
-  const rates = new KeyRates(0, 1, clock);
+  const rates = new KeyRates(0, 1, new LocalBuckets(clock));
   const authenticator = new Authenticator(pool, clock, 'the admin key', {
     rates,
     guesses: { keyFormat, uncheckedKeys },

@@ -2,10 +2,10 @@ import { timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../../domain/clock.ts';
 import type { Uuid } from '../../domain/ids.ts';
 import { Problem } from '../../domain/problem.ts';
-import type { TokenBucket } from '../../domain/token-bucket.ts';
 import { type ApiKeyFormat, hashApiKey } from '../../manage/api-keys.ts';
 import type { Caller } from '../../manage/caller.ts';
 import { refuseOperatorCaller } from '../../manage/operator-access.ts';
+import type { RateBucket } from '../../ports/rate-limits.ts';
 import type { Pool } from '../../postgres/database.ts';
 import { findKey, touchKeys } from '../../postgres/queries/keys.ts';
 import type { Sessions } from '../sign-in/sessions.ts';
@@ -26,7 +26,7 @@ export interface GuessFilter {
 interface KnownKey {
   readonly caller: Caller;
   readonly restrictions: KeyRestrictions;
-  readonly bucket: TokenBucket | null;
+  readonly bucket: RateBucket | null;
 }
 
 export interface AuthenticatorOptions {
@@ -92,8 +92,8 @@ export class Authenticator {
   }
 
   /** Clears the cache. Call it when a key was revoked. */
-  forget(): void {
-    this.#sessions?.forget();
+  clear(): void {
+    this.#sessions?.clear();
     this.#validKeys.clear();
     this.#invalidKeys.clear();
     this.#generation += 1;
@@ -171,7 +171,7 @@ export class Authenticator {
     refuseOperatorCaller(caller, this.#operatorTenant);
   }
 
-  #takeToken(bucket: TokenBucket, refusal = 'This key makes more requests than its limit allows.'): void {
+  #takeToken(bucket: RateBucket, refusal = 'This key makes more requests than its limit allows.'): void {
     const now = this.#clock.monotonic();
     if (bucket.tryTake(now)) return;
     throw new Problem('rate_limited', refusal, {

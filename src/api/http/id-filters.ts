@@ -46,8 +46,11 @@ export function earlierBound(a: Uuid | null, b: Uuid | null): Uuid | null {
   return a < b ? a : b;
 }
 
-/** The next larger UUID. */
+const LARGEST_ID = 2n ** 128n - 1n;
+
+/** The next larger UUID. The largest one has none, and no row has it as its id: the id itself is returned. */
 function idAfter(id: Uuid): Uuid {
-  const digits = (BigInt(`0x${id.replaceAll('-', '')}`) + 1n).toString(16).padStart(32, '0');
+  const number = BigInt(`0x${id.replaceAll('-', '')}`);
+  const digits = (number < LARGEST_ID ? number + 1n : number).toString(16).padStart(32, '0');
   return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-${digits.slice(12, 16)}-${digits.slice(16, 20)}-${digits.slice(20)}`;
 }

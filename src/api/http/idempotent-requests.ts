@@ -140,7 +140,7 @@ async function begin(
       retryAfterSeconds: RETRY_AFTER_SECONDS,
     });
   // The first request recorded what it changed.
-  request.audit.nothingChanged();
+  request.audit.markUnchanged();
   const answer = idempotency.secretBox.open(earlier.answer, sealOwnerOf(earlier.id));
   return sendStored(reply, JSON.parse(answer) as StoredAnswer);
 }
@@ -172,11 +172,29 @@ async function finish(
       location: reply.hasHeader('location') ? String(reply.getHeader('location')) : null,
     };
     const sealed = idempotency.secretBox.seal(JSON.stringify(answer), sealOwnerOf(id));
-    await storeAnswer(pool, id, sealed, idempotency.ttlMs);
+    const tenant =
+      request.caller.tenant ?? request.audit.tenant ?? tenantIn(answer.body) ?? tenantOf(request.body);
+    await storeAnswer(pool, { id, tenant }, sealed, idempotency.ttlMs);
   } catch (error) {
     // The change is made and the caller gets the answer. But a repeat after the claim expires would run again.
     log.error({ err: error, request_id: request.id }, 'the answer to an idempotent request was not stored');
   }
+}
+
+/** The tenant that an answer names, for requests whose audit entry has none. */
+function tenantIn(body: string): string | null {
+  try {
+    return tenantOf(JSON.parse(body));
+  } catch {
+    return null;
+  }
+}
+
+/** A task names it in its filter. */
+function tenantOf(value: unknown): string | null {
+  const { tenant, filter } = (value ?? {}) as { tenant?: unknown; filter?: { tenant?: unknown } | null };
+  const found = tenant ?? filter?.tenant;
+  return typeof found === 'string' ? found : null;
 }
 
 /**

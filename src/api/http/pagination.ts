@@ -24,14 +24,14 @@ export const PageQuery = {
       description: 'Maximum number of objects in the page.',
     }),
   ),
-  cursor: Type.Optional(
-    Type.String({
-      maxLength: 200,
-      pattern: '^[A-Za-z0-9_-]*$',
-      description: 'The `next_cursor` of the previous page.',
-    }),
-  ),
+  cursor: cursorField('^[A-Za-z0-9_-]*$'),
 };
+
+/** The pattern is for the OpenAPI document: the routes refuse other cursors with `bad_cursor`. */
+export function cursorField(pattern: string) {
+  const description = 'The `next_cursor` of the previous page.';
+  return Type.Optional(Type.String({ maxLength: 200, pattern, description }));
+}
 
 /** The pattern is checked, because an impossible tenant would silently find nothing. */
 export const tenantFilter = (description: string) =>
@@ -75,12 +75,12 @@ export function idFilter(prefix: IdPrefix, what: string, description: string) {
 
 /** Filters of lists. Text matches exactly; `readTime` reads the times. */
 export const ListFilters = {
-  tenant: tenantFilter('Of this tenant only.'),
-  endpoint_id: idFilter(idPrefixes.endpoint, 'an endpoint id', 'To this endpoint only.'),
-  event_id: idFilter(idPrefixes.event, 'an event id', 'Of this event only.'),
-  type: typeFilter('Of this event type only.'),
-  since: timeFilter('Accepted at or after this RFC 3339 time.'),
-  until: timeFilter('Accepted before this RFC 3339 time.'),
+  tenant: tenantFilter('Selects only what belongs to this tenant.'),
+  endpoint_id: idFilter(idPrefixes.endpoint, 'an endpoint id', 'Selects only deliveries to this endpoint.'),
+  event_id: idFilter(idPrefixes.event, 'an event id', 'Selects only deliveries of this event.'),
+  type: typeFilter('Selects only events of this type, or deliveries of such events.'),
+  since: timeFilter('Selects what Posthorn accepted at or after this RFC 3339 time.'),
+  until: timeFilter('Selects what Posthorn accepted before this RFC 3339 time.'),
 };
 
 export interface Page<T> {

@@ -14,7 +14,7 @@ import { answerWhileDraining } from './drain.ts';
 
 export interface ProblemDependencies {
   readonly log: Log;
-  readonly metrics: Pick<ApiMetrics, 'rejected'> | null;
+  readonly metrics: Pick<ApiMetrics, 'onRejected'> | null;
 }
 
 type Failure = Error & { code?: string; statusCode?: number };
@@ -82,7 +82,7 @@ export function sendProblem(
   const problem = isBodyTooLarge
     ? bodyTooLarge(request.routeOptions.bodyLimit)
     : toProblem(error, request.audit?.mayHaveChanged);
-  metrics?.rejected(problem.code);
+  metrics?.onRejected(problem.code);
   if (problem.status >= 500) {
     log.error(
       {
@@ -111,7 +111,7 @@ const bodyTooLarge = (limit: number): Problem =>
   );
 
 /** A secret that was sent in the wrong place must not be repeated in an answer, which may get logged. */
-const SECRET = /\b(phk|whsec|whsk)_[A-Za-z0-9+/=_%-]{2,}/g;
+const SECRET = /\b(phk|phs|whsec|whsk)_[A-Za-z0-9+/=_%-]{2,}/g;
 
 function bodyOf(problem: Problem, requestId: string): string {
   return JSON.stringify({ ...problem.toJSON(), request_id: requestId }).replace(SECRET, '$1_****');
@@ -168,7 +168,9 @@ export function toProblem(error: Failure, mayHaveChanged = false): Problem {
 export function answerBrokenRequest(clock: Clock) {
   return (error: Failure, socket: Socket): void => {
     const { _httpMessage: answer } = socket as Socket & { _httpMessage?: { headersSent: boolean } | null };
-    if (error.code === 'ECONNRESET' || !socket.writable || answer?.headersSent === true) {
+    // A client may open a connection and not use it. Posthorn closes it without an answer, because there was no request.
+    const isUnused = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0;
+    if (isUnused || error.code === 'ECONNRESET' || !socket.writable || answer?.headersSent === true) {
       socket.destroy();
       return;
     }

@@ -30,6 +30,7 @@ const NEEDED: Readonly<Record<string, NeededScopes>> = {
   tryFilter: ['endpoints:read'],
   // It tells something about payloads.
   countFilterMatches: ['endpoints:read', 'events:read'],
+  estimateRequests: ['endpoints:read', 'events:read'],
 
   publishEvent: ['events:publish'],
   publishBatch: ['events:publish'],
@@ -69,6 +70,7 @@ const NEEDED: Readonly<Record<string, NeededScopes>> = {
   listEventTypeVersions: ['catalogue:read'],
   getEventTypeVersion: ['catalogue:read'],
   putEventTypeVersion: ['catalogue:write'],
+  checkEventTypeVersion: ['catalogue:read'],
   listPins: ['catalogue:read', 'endpoints:read'],
   diffEventTypeVersions: ['catalogue:read'],
   getCatalogueDocument: ['catalogue:read'],
@@ -82,6 +84,9 @@ const NEEDED: Readonly<Record<string, NeededScopes>> = {
   getKey: 'unnarrowed',
   updateKey: 'unnarrowed',
   revokeKey: 'unnarrowed',
+  createPortalSession: 'unnarrowed',
+  listPortalSessions: 'unnarrowed',
+  endPortalSession: 'unnarrowed',
   listTenants: 'unnarrowed',
   getTenant: 'unnarrowed',
   putTenant: 'unnarrowed',
@@ -95,6 +100,12 @@ const NEEDED: Readonly<Record<string, NeededScopes>> = {
   expungeEventPayload: 'unnarrowed',
   getStorage: 'unnarrowed',
   restoreArchived: 'unnarrowed',
+  getSources: 'unnarrowed',
+  listRejectedRecords: 'unnarrowed',
+  getRejectedRecord: 'unnarrowed',
+  retryRejectedRecord: 'unnarrowed',
+  retryRejectedRecords: 'unnarrowed',
+  discardRejectedRecord: 'unnarrowed',
   listInboxRequests: 'unnarrowed',
   clearInbox: 'unnarrowed',
 };

@@ -18,7 +18,7 @@ export interface ServerOptions {
   /** Further connections are closed at once. Null: no limit. */
   readonly maxConnections?: number | null;
   /** True once the server is stopping. From then on every answer closes its connection. */
-  readonly isLeaving?: () => boolean;
+  readonly isStopping?: () => boolean;
 }
 
 type ServerDependencies = Pick<ApiDependencies, 'clock' | 'log' | 'metrics' | 'publishing'>;
@@ -84,7 +84,7 @@ export function createServer(
   const routes = collectRoutes(server);
   answerProblems(server, dependencies, routes);
   checkRequests(server);
-  closeConnectionsWhenLeaving(server, options);
+  closeConnectionsWhenStopping(server, options);
   logRequests(server, log);
   return { server, routes };
 }
@@ -98,6 +98,9 @@ function limitConnections(
 ): void {
   if (limit === null) return;
   server.maxConnections = limit;
+  // Otherwise a child of `serve --processes N` at its limit returns the connection to the supervisor, which offers it
+  // again and again. Node documents the property; its type declarations lack it.
+  Object.assign(server, { dropMaxConnection: true });
   let dropped = 0;
   let loggedAt = Number.NEGATIVE_INFINITY;
   server.on('drop', () => {
@@ -136,10 +139,10 @@ function hasTwoHosts(rawHeaders: readonly string[]): boolean {
 }
 
 /** While the server is stopping, every answer asks its client to open a new connection elsewhere. */
-function closeConnectionsWhenLeaving(server: FastifyInstance, { isLeaving }: ServerOptions): void {
-  if (isLeaving === undefined) return;
+function closeConnectionsWhenStopping(server: FastifyInstance, { isStopping }: ServerOptions): void {
+  if (isStopping === undefined) return;
   server.addHook('onSend', (_request, reply, payload, done) => {
-    if (isLeaving()) void reply.header('connection', 'close');
+    if (isStopping()) void reply.header('connection', 'close');
     done(null, payload);
   });
 }

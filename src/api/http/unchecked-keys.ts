@@ -39,7 +39,7 @@ export class UncheckedKeys {
   }
 
   /** Reads all hashes again at the next guess. Call it when the database was replaced. */
-  forget(): void {
+  clear(): void {
     this.#hashes.clear();
     this.#newest = 0;
     this.#loadedAt = Number.NEGATIVE_INFINITY;

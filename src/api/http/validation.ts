@@ -28,6 +28,26 @@ export const documentedAs = (schema: TSchema): Record<string, unknown> => ({ [DO
  */
 export const withMessage = (message: string): Record<string, unknown> => ({ [MESSAGE]: message });
 
+const LATER_CHECK = Symbol('laterCheck');
+
+/**
+ * A schema option of a text at the top level of a body. `check` returns the error that the control plane would give, or null.
+ * It is called only if the request has other errors, so that one answer names all. Otherwise the control plane answers.
+ */
+export const withLaterCheck = (check: (text: string) => string | null): Record<string, unknown> => ({
+  [LATER_CHECK]: check,
+});
+
+const LATER_CHECKS = Symbol('laterChecks');
+
+/**
+ * The same for a body: `check` gets the fields that match their schemas, and returns what the control plane will say about
+ * them.
+ */
+export const withLaterChecks = (
+  check: (valid: Readonly<Record<string, unknown>>) => readonly FieldError[],
+): Record<string, unknown> => ({ [LATER_CHECKS]: check });
+
 /** PUT and PATCH require a body: without it, PUT would reset every setting. Other methods count none as `{}`. */
 export const needsBody = (method: string | undefined): boolean => method === 'PUT' || method === 'PATCH';
 
@@ -45,11 +65,62 @@ export function compileSchema(
       return { error: invalidField('body', 'is required: send a JSON object') };
     const value = isText ? fromText(schema, data) : (data ?? {});
     if (validator.Check(value)) return part === 'body' ? { value } : checkText(value as object, part);
+    const excess = part === 'body' ? findExcess(schema, value, '') : null;
+    if (excess !== null) return { error: excess };
     const errors = [...validator.Errors(value)] as SchemaError[];
     if (part !== 'body' && errors.every((error) => isForHandler(error, part)))
       return checkText(value as object, part);
-    return { error: toProblem(errors, schema) };
+    return { error: toProblem(errors, schema, value) };
   };
+}
+
+/** A few entries too many are left to the validator, which names all errors of the request. */
+const TOLERATED_EXCESS = 20;
+/** The validator reports at most eight errors: one for each unknown field, and then one that names them. */
+const TOLERATED_UNKNOWN = 7;
+const MAX_NAMED_FIELDS = 10;
+
+interface CountedSchema {
+  readonly anyOf?: readonly CountedSchema[];
+  readonly properties?: Readonly<Record<string, CountedSchema>>;
+  readonly additionalProperties?: unknown;
+  readonly maxItems?: number;
+  readonly maxProperties?: number;
+}
+
+/**
+ * Counts before the validator looks for errors, because that visits every entry. Returns a problem for the first part of a body
+ * that has far too many entries.
+ */
+function findExcess(schema: CountedSchema, value: unknown, path: string): Problem | null {
+  if (typeof value !== 'object' || value === null) return null;
+  const { anyOf, properties, maxItems, maxProperties } = schema;
+  // Only `Nullable`: of other unions it is not known which one was meant.
+  if (anyOf?.length === 2) return findExcess(anyOf[0]!, value, path);
+  const limit = Array.isArray(value) ? maxItems : maxProperties;
+  const names = Object.keys(value);
+  if (limit !== undefined && names.length > limit + TOLERATED_EXCESS)
+    return invalidField(path || 'body', `must have at most ${limit} entries, has ${names.length}`);
+  if (Array.isArray(value) || properties === undefined) return null;
+  if (schema.additionalProperties === false) {
+    const unknown = names.filter((name) => !Object.hasOwn(properties, name));
+    if (unknown.length > TOLERATED_UNKNOWN) return tooManyUnknown(unknown, path);
+  }
+  for (const [name, part] of Object.entries(properties)) {
+    const found = findExcess(part, (value as Record<string, unknown>)[name], joinPath(path, name));
+    if (found !== null) return found;
+  }
+  return null;
+}
+
+const joinPath = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`);
+
+function tooManyUnknown(names: readonly string[], path: string): Problem {
+  const named = names.slice(0, MAX_NAMED_FIELDS).map((name) => joinPath(path, name.slice(0, 100)));
+  const more = names.length > named.length ? ` and ${names.length - named.length} more` : '';
+  return new Problem('invalid', `Unknown fields: ${named.join(', ')}${more}.`, {
+    errors: named.map((field) => ({ path: field, message: 'is not a field of this request' })),
+  });
 }
 
 /** The routes answer 404 to a malformed id and 400 to a malformed cursor: these patterns are for the OpenAPI document only. */
@@ -61,7 +132,7 @@ function checkText(values: object, part: string): { value: unknown } | { error: 
   for (const [name, value] of Object.entries(values)) {
     // A cursor is decoded, and never stored or searched for.
     if (name === 'cursor' || typeof value !== 'string' || isStorable(value)) continue;
-    if (part === 'params') return { error: new Problem('not_found', `There is nothing with this ${name}.`) };
+    if (part === 'params') return { error: new Problem('not_found', `No object has this ${name}.`) };
     return { error: invalidField(name, 'must not contain NUL or an unpaired surrogate') };
   }
   return { value: values };
@@ -77,7 +148,7 @@ function fromText(schema: TSchema, data: unknown): unknown {
   return converted;
 }
 
-function toProblem(found: readonly SchemaError[], schema: TSchema): Problem {
+function toProblem(found: readonly SchemaError[], schema: TSchema, value: unknown): Problem {
   const errors = new Map<string, FieldError>();
   // Report the deepest error: "retry.schedule[0] must be a number" instead of "retry does not match".
   for (const error of found.toSorted((a, b) => b.instancePath.length - a.instancePath.length)) {
@@ -92,10 +163,37 @@ function toProblem(found: readonly SchemaError[], schema: TSchema): Problem {
       errors.set(field.path, field);
     }
   }
-  const list = [...errors.values()].toReversed();
+  const later = findLaterErrors(schema, value, [...errors.keys()]).filter(({ path }) => !errors.has(path));
+  const list = [...later, ...[...errors.values()].toReversed()];
+  // The validator has reported only that values are not allowed, and nothing about the object that contains them.
+  if (list.length === 0)
+    list.push(
+      ...found.map(({ instancePath }) => ({
+        path: toPath(instancePath) || 'body',
+        message: 'is not a field of this request',
+      })),
+    );
   return new Problem('invalid', list.map(({ path, message }) => `${path}: ${message}`).join('; '), {
     errors: list,
   });
+}
+
+/** Runs the `withLaterCheck` of each field, and the `withLaterChecks` of the body. */
+function findLaterErrors(schema: TSchema, value: unknown, failedPaths: readonly string[]): FieldError[] {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return [];
+  type Field = { readonly [LATER_CHECK]?: (text: string) => string | null };
+  const { properties = {} } = schema as { readonly properties?: Readonly<Record<string, Field>> };
+  const given = value as Readonly<Record<string, unknown>>;
+  const ofFields = Object.entries(properties).flatMap(([path, field]) => {
+    const text = given[path];
+    const message = typeof text === 'string' ? (field[LATER_CHECK]?.(text) ?? null) : null;
+    return message === null ? [] : [{ path, message }];
+  });
+  const check = (schema as { readonly [LATER_CHECKS]?: Parameters<typeof withLaterChecks>[0] })[LATER_CHECKS];
+  if (check === undefined) return ofFields;
+  const failed = new Set(failedPaths.map((path) => path.split(/[.[]/)[0]!));
+  const valid = Object.entries(given).filter(([name]) => name in properties && !failed.has(name));
+  return [...ofFields, ...check(Object.fromEntries(valid))];
 }
 
 /** Keywords whose schemas describe a part of the value. */

@@ -4,6 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../domain/clock.ts';
+import { INBOX_TOKEN, INBOX_TOKEN_BYTES } from '../../domain/inbox-token.ts';
 import { Problem } from '../../domain/problem.ts';
 import type { Pool } from '../../postgres/database.ts';
 import {
@@ -42,8 +43,6 @@ export const INBOX_LIMITS: InboxLimits = {
 };
 
 export const DEFAULT_ANSWER: InboxAnswer = { status: 200, delay_ms: 0, reset: false };
-const TOKEN_BYTES = 16;
-const TOKEN = /^[\w-]{22}$/;
 /** The console reads an inbox every second, so not every read postpones the expiry. */
 const RENEW_EVERY_MS = 60_000;
 
@@ -63,7 +62,7 @@ export class Inboxes {
     const inbox = await createInbox(
       this.#pool,
       {
-        token: randomBytes(TOKEN_BYTES).toString('base64url'),
+        token: randomBytes(INBOX_TOKEN_BYTES).toString('base64url'),
         tenant,
         answer,
         createdAt: this.#clock.now(),
@@ -85,7 +84,7 @@ export class Inboxes {
 
   /** Returns the inbox and postpones its expiry, or null if there is none. */
   async find(token: string): Promise<Inbox | null> {
-    if (!TOKEN.test(token)) return null;
+    if (!INBOX_TOKEN.test(token)) return null;
     const inbox = await findInbox(this.#pool, this.#clock.now(), token);
     if (inbox === null) return null;
     const expiresAt = this.#expiresAt();
@@ -106,8 +105,11 @@ export class Inboxes {
   }
 
   /** Newest first. */
-  requests(token: string): Promise<ReceivedRequest[]> {
-    return listRequests(this.#pool, token, this.#limits.requestsPerInbox);
+  listRequests(
+    token: string,
+    range: { readonly since: number | null; readonly until: number | null } = { since: null, until: null },
+  ): Promise<ReceivedRequest[]> {
+    return listRequests(this.#pool, token, { ...range, limit: this.#limits.requestsPerInbox });
   }
 
   clear(token: string): Promise<void> {

@@ -7,7 +7,7 @@ import { publicId } from '../../domain/ids.ts';
 import { Problem } from '../../domain/problem.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { type InboxAnswer, type Inboxes, inboxNotFound } from './inboxes.ts';
-import { endpointsAt, verifySignature } from './verify.ts';
+import { verifySignature } from './verify.ts';
 
 const MAX_BODY_BYTES = 1024 * 1024;
 /** Anyone who knows a token can send requests: they get few of the connections that the API needs too. */
@@ -68,14 +68,21 @@ async function store(
   if (inbox === null) throw inboxNotFound();
   const headers = headersOf(request);
   const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
-  const endpoints = endpointsAt(inbox.token, inbox.tenant, context.endpoints.all());
+  const endpoints = [...context.endpoints.atInbox(inbox.token)].filter(
+    ({ tenant }) => tenant === inbox.tenant,
+  );
   const { answer } = inbox;
   const number = await inboxes.keep(inbox, {
     method: request.method,
     path: request.url,
     headers: redactHeaders(headers, redactionOfAll(endpoints)),
     body,
-    signature: verifySignature(endpoints, headers, body, context.clock.now()),
+    signature: verifySignature(endpoints, {
+      headers,
+      body,
+      publicUrl: context.publicUrl,
+      nowMs: context.clock.now(),
+    }),
     answered: answer,
   });
   return { answer, number, endpointIds: endpoints.map(({ id }) => publicId('ep', id)) };

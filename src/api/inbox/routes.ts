@@ -1,11 +1,13 @@
 /** Routes to create inboxes, to set their answers and to read the requests that arrived. */
 import type { FastifyPluginAsync } from 'fastify';
 import { type Static, Type } from 'typebox';
-import { readTenant } from '../../ingest/index.ts';
+import { TENANT_ID, TENANT_ID_RULE } from '../../domain/event.ts';
+import { readTenant, readTime } from '../../ingest/index.ts';
 import { type Caller, visibleTenant } from '../../manage/caller.ts';
 import { dropReadOnly } from '../../manage/sent-back.ts';
 import type { ApiDependencies } from '../dependencies.ts';
-import { ListFilters } from '../http/pagination.ts';
+import { ListFilters, timeFilter } from '../http/pagination.ts';
+import { withMessage } from '../http/validation.ts';
 import {
   AsShown,
   EXAMPLE_TIME,
@@ -25,10 +27,15 @@ const answer = {
   delay_ms: Type.Optional(
     Type.Integer({ minimum: 0, maximum: 30_000, description: 'Delay of the answer in milliseconds.' }),
   ),
-  reset: Type.Optional(Type.Boolean({ description: 'Cut the connection instead of answering.' })),
+  reset: Type.Optional(
+    Type.Boolean({ description: 'True: the inbox cuts the connection instead of answering.' }),
+  ),
 };
 const NewInbox = Type.Object(
-  { ...answer, tenant: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })) },
+  {
+    ...answer,
+    tenant: Type.Optional(Type.String({ pattern: TENANT_ID.source, ...withMessage(TENANT_ID_RULE) })),
+  },
   { additionalProperties: false, title: 'NewInbox', examples: [{ tenant: 'acme' }] },
 );
 const InboxPatch = Type.Object(
@@ -50,6 +57,13 @@ const InboxPatch = Type.Object(
   { additionalProperties: false, title: 'InboxPatch', examples: [{ status: 503, delay_ms: 2000 }] },
 );
 const READ_ONLY = { asShown: ['token', 'url', 'tenant', 'created_at'], ignored: ['received', 'expires_at'] };
+const RequestList = Type.Object(
+  {
+    since: timeFilter('Selects requests that arrived at or after this RFC 3339 time.'),
+    until: timeFilter('Selects requests that arrived before this RFC 3339 time.'),
+  },
+  { additionalProperties: false },
+);
 const InboxList = Type.Object({ tenant: ListFilters.tenant }, { additionalProperties: false });
 
 const Answer = Type.Object({ status: Type.Integer(), delay_ms: Type.Integer(), reset: Type.Boolean() });
@@ -81,7 +95,7 @@ const InboxSchema = Type.Object(
 );
 const RequestSchema = Type.Object(
   {
-    number: Type.Integer({ description: 'Counts from 1.' }),
+    number: Type.Integer({ description: 'The number of the request. The first one is 1.' }),
     received_at: Time,
     method: Type.String(),
     path: Type.String(),
@@ -90,7 +104,8 @@ const RequestSchema = Type.Object(
     truncated: Type.Boolean(),
     signature: Type.Object({
       verdict: Type.Enum(['valid', 'invalid', 'unknown'], {
-        description: 'Checked with the secrets of the endpoints that have this address.',
+        description:
+          'Whether the signature is valid. Posthorn checks it with the secrets of the endpoints that have this address.',
       }),
       detail: Type.String(),
     }),
@@ -138,7 +153,7 @@ export function inboxRoutes(context: ApiDependencies, inboxes: Inboxes): Fastify
   return async (server) => {
     server.addHook('onSend', async (request) => {
       // Inboxes are for testing, so the audit log does not record them. (A GET has no audit trail.)
-      (request.audit as typeof request.audit | undefined)?.nothingChanged();
+      (request.audit as typeof request.audit | undefined)?.markUnchanged();
     });
 
     server.post<{ Body: Static<typeof NewInbox> }>(
@@ -233,7 +248,7 @@ export function inboxRoutes(context: ApiDependencies, inboxes: Inboxes): Fastify
       },
     );
 
-    server.get<ByToken>(
+    server.get<ByToken & { Querystring: Static<typeof RequestList> }>(
       '/inboxes/:token/requests',
       {
         schema: {
@@ -241,12 +256,16 @@ export function inboxRoutes(context: ApiDependencies, inboxes: Inboxes): Fastify
           summary: 'List the requests to an inbox, newest first',
           tags,
           params: Token,
+          querystring: RequestList,
           response: { 200: RequestPage },
         },
       },
       async (request) => {
         const { token } = await find(request.caller, request.params.token);
-        return { data: (await inboxes.requests(token)).map(showRequest), next_cursor: null };
+        const since = readTime('since', request.query.since);
+        const until = readTime('until', request.query.until);
+        const requests = await inboxes.listRequests(token, { since, until });
+        return { data: requests.map(showRequest), next_cursor: null };
       },
     );
 

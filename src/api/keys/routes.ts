@@ -126,7 +126,7 @@ export function keyRoutes(
         schema: {
           operationId: 'revokeKey',
           summary: 'Revoke an API key',
-          description: 'It stops working at once, in every process.',
+          description: 'The key stops working at once, in every process.',
           tags: ['Keys'],
           params: KeyId,
           response: { 204: Nothing },

@@ -1,5 +1,7 @@
 import { Type } from 'typebox';
 import { accessScopes } from '../../domain/access-scopes.ts';
+import { ADDRESS_RANGE_RULE } from '../../domain/address-range.ts';
+import { TENANT_ID, TENANT_ID_RULE } from '../../domain/event.ts';
 import { RFC3339, TIME_RULE } from '../../domain/time.ts';
 import { ListFilters, PageQuery } from '../http/pagination.ts';
 import { RateLimitSchema } from '../http/rate-limit.ts';
@@ -7,7 +9,11 @@ import { Nullable, withMessage } from '../http/validation.ts';
 import { AsShown, EXAMPLE_TIME, exampleId, Id, Ignored, idParams, Time } from '../openapi/describe.ts';
 
 const scopes = ['admin', 'tenant', 'read'] as const;
-const Scopes = Type.Array(Type.Enum([...accessScopes]), { minItems: 1, uniqueItems: true });
+const Scopes = Type.Array(Type.Enum([...accessScopes]), {
+  minItems: 1,
+  maxItems: accessScopes.length,
+  uniqueItems: true,
+});
 const SCOPES = 'The only things that the key may do, within `scope`. Null: everything that `scope` allows.';
 const keyFields = {
   id: Id('key'),
@@ -36,10 +42,18 @@ const exampleKey = {
   allowed_ips: ['203.0.113.0/24'],
 };
 
+/** The control plane also checks the numbers. */
+const ADDRESS_RANGE = '^[0-9A-Fa-f.:]+(/[0-9]{1,3})?$';
+
 const restrictions = {
   scopes: Type.Optional(
     Nullable(
-      Type.Array(Type.Enum([...accessScopes]), { minItems: 1, uniqueItems: true, description: SCOPES }),
+      Type.Array(Type.Enum([...accessScopes]), {
+        minItems: 1,
+        maxItems: accessScopes.length,
+        uniqueItems: true,
+        description: SCOPES,
+      }),
     ),
   ),
   expires_at: Type.Optional(
@@ -53,7 +67,7 @@ const restrictions = {
   ),
   allowed_ips: Type.Optional(
     Nullable(
-      Type.Array(Type.String({ maxLength: 64 }), {
+      Type.Array(Type.String({ maxLength: 64, pattern: ADDRESS_RANGE, ...withMessage(ADDRESS_RANGE_RULE) }), {
         minItems: 1,
         maxItems: 100,
         description: 'IP addresses and CIDR ranges from which the key works. Null: from everywhere.',
@@ -77,6 +91,8 @@ export const NewKey = Type.Object(
     scope: Type.Enum([...scopes]),
     tenant: Type.Optional(
       Type.String({
+        pattern: TENANT_ID.source,
+        ...withMessage(TENANT_ID_RULE),
         description: 'Required for a tenant key, optional for a read key, not allowed for an admin key.',
       }),
     ),

@@ -11,7 +11,7 @@ const DESCRIPTION = {
   operationId: 'getMetrics',
   summary: 'Metrics for Prometheus',
   description:
-    'Of all processes of this node. Requests from the machine itself need no key; others need an admin key, or a read key without a tenant. `POSTHORN_METRICS_ACCESS` changes this, and `POSTHORN_METRICS_ADDR` moves it to another address.',
+    'The metrics of all processes of this node. Requests from the machine itself need no key; others need an admin key, or a read key without a tenant. `POSTHORN_METRICS_ACCESS` changes this, and `POSTHORN_METRICS_ADDR` moves it to another address.',
   tags: ['Service'],
   response: {
     200: { description: 'Metrics', content: { 'text/plain': { schema: Text } } },

@@ -27,7 +27,7 @@ ${body}
 
 const ASK = page(
   'Do you want notices at this address?',
-  '<p>If you confirm, you get e-mail about webhook endpoints that fail and deliveries that are given up.</p>\n<form method="post"><button>Confirm</button></form>',
+  '<p>If you confirm, you get e-mail about webhook endpoints that fail and deliveries that are no longer retried.</p>\n<form method="post"><button>Confirm</button></form>',
 );
 const CONFIRMED = page('Confirmed', '<p>You will get notices at this address.</p>');
 const INVALID = page(

@@ -95,7 +95,7 @@ export function notifierRoutes(
         schema: {
           operationId: 'deleteNotifier',
           summary: 'Delete a notifier',
-          description: 'Messages that wait are skipped. Its history stays readable.',
+          description: 'Posthorn skips messages that wait. The history of the notifier stays readable.',
           tags: ['Notifiers'],
           params: NotifierId,
           response: { 204: Nothing },
@@ -113,7 +113,7 @@ export function notifierRoutes(
         schema: {
           operationId: 'testNotifier',
           summary: 'Send a test message',
-          description: 'At once, without waiting for other notices.',
+          description: 'Posthorn sends it at once, without waiting for other notices.',
           tags: ['Notifiers'],
           params: NotifierId,
           response: { 202: DeliverySchema },
@@ -127,7 +127,7 @@ export function notifierRoutes(
       async (request, reply) => {
         const id = readObjectId('notifier', request.params.id);
         const delivery = await notifiers.sendTest(request, id);
-        return reply.code(202).send(showDelivery(delivery, endpoints.get(id)));
+        return reply.code(202).send(showDelivery(delivery, endpoints.get(id), request.caller));
       },
     );
   };

@@ -1,9 +1,10 @@
 import { Type } from 'typebox';
 import { disabledReasons } from '../../domain/endpoint.ts';
-import { TENANT_ID, TENANT_ID_RULE } from '../../domain/event.ts';
+import { MAX_EVENT_PATTERN_LENGTH, TENANT_ID, TENANT_ID_RULE } from '../../domain/event.ts';
 import { notifierKinds } from '../../domain/notices.ts';
+import { operationalTypes } from '../../domain/operational.ts';
 import { ListFilters, PageQuery } from '../http/pagination.ts';
-import { Nullable, withMessage } from '../http/validation.ts';
+import { documentedAs, Nullable, withMessage } from '../http/validation.ts';
 import { EXAMPLE_TIME, exampleId, Id, idParams, Time } from '../openapi/describe.ts';
 
 export const notifierStatuses = ['active', 'unconfirmed', 'disabled'] as const;
@@ -32,10 +33,12 @@ export const NotifierSchema = Type.Object(
   {
     id: Id('ntf'),
     tenant: Type.String(),
-    operator: Type.Boolean({ description: 'Gets notices about all tenants.' }),
+    operator: Type.Boolean({ description: 'True: the notifier gets notices about all tenants.' }),
     kind: Type.Enum([...notifierKinds]),
     url: Nullable(
-      Type.String({ description: 'Of a chat. Without its path if the key may not read secrets.' }),
+      Type.String({
+        description: 'The URL of the chat. Its path is missing if the key may not read secrets.',
+      }),
     ),
     address: Nullable(Type.String({ description: 'The e-mail address.' })),
     events: Type.Array(Type.String(), { description: 'The operational events that it reports.' }),
@@ -52,12 +55,29 @@ export const NotifierSchema = Type.Object(
   { title: 'Notifier', examples: [example] },
 );
 
+/** For the document: the operational events, and their prefixes. The control plane names them in its message. */
+const NoticePattern = Type.String({
+  minLength: 1,
+  maxLength: MAX_EVENT_PATTERN_LENGTH,
+  ...documentedAs(Type.String({ pattern: `^(${listPatterns().join('|')})$` })),
+});
+
+function listPatterns(): string[] {
+  const patterns = Object.values(operationalTypes).flatMap((type) => {
+    const segments = type.split('.');
+    return [type, ...segments.slice(1).map((_, index) => `${segments.slice(0, index + 1).join('.')}.*`)];
+  });
+  return [...new Set(patterns)].map((pattern) => pattern.replaceAll('.', '\\.').replaceAll('*', '\\*'));
+}
+
 export const NewNotifier = Type.Object(
   {
     kind: Type.Enum([...notifierKinds]),
     tenant: Type.Optional(Type.String({ pattern: TENANT_ID.source, ...withMessage(TENANT_ID_RULE) })),
     operator: Type.Optional(
-      Type.Boolean({ description: 'Notices about all tenants. Only admin keys may set it.' }),
+      Type.Boolean({
+        description: 'True: the notifier gets notices about all tenants. Only admin keys may set it.',
+      }),
     ),
     url: Type.Optional(
       Type.String({
@@ -76,7 +96,7 @@ export const NewNotifier = Type.Object(
       }),
     ),
     events: Type.Optional(
-      Type.Array(Type.String({ minLength: 1, maxLength: 130 }), {
+      Type.Array(NoticePattern, {
         minItems: 1,
         maxItems: 20,
         description: 'Operational events, or prefixes such as `posthorn.circuit.*`. Default: all.',

@@ -1,4 +1,4 @@
-import { addressOf, maskedTarget } from '../../deliver/index.ts';
+import { addressOf, maskTarget } from '../../deliver/index.ts';
 import { mayReadSecrets } from '../../domain/access-scopes.ts';
 import { idPrefixes, publicId } from '../../domain/ids.ts';
 import type { Caller } from '../../manage/caller.ts';
@@ -19,7 +19,7 @@ export function showNotifier(
     operator: view.config.operator ?? false,
     kind,
     // The path is what allows to post.
-    url: kind === 'email' ? null : mayReadSecrets(caller) ? target : maskedTarget(target),
+    url: kind === 'email' ? null : mayReadSecrets(caller) ? target : maskTarget(target),
     address: kind === 'email' ? addressOf(target) : null,
     events,
     description: view.description,

@@ -45,7 +45,7 @@ export function openApiRoutes(
       done();
     });
     // Cached at the first request: from then on the public URL is known and does not change.
-    const json = cached(() => JSON.stringify(build(), null, 2));
+    const json = buildOnce(() => JSON.stringify(build(), null, 2));
     server.get(
       '/openapi.json',
       {
@@ -59,7 +59,7 @@ export function openApiRoutes(
       async (request, reply) => sendCached(request, reply.type('application/json; charset=utf-8'), json()),
     );
 
-    const page = cached(() => renderReference(build()));
+    const page = buildOnce(() => renderReference(build()));
     server.get(
       '/docs',
       {
@@ -85,7 +85,7 @@ interface Cached {
   readonly etag: string;
 }
 
-function cached(make: () => string): () => Cached {
+function buildOnce(make: () => string): () => Cached {
   let made: Cached | undefined;
   return () => {
     if (made === undefined) {

@@ -1,5 +1,6 @@
 import type { FastifyPluginAsync } from 'fastify';
 import type { Static } from 'typebox';
+import { idPrefixes, publicId } from '../../domain/ids.ts';
 import { readObjectId } from '../../manage/object-ids.ts';
 import type { Replay } from '../../manage/replay.ts';
 import type { EndpointCache } from '../../postgres/endpoint-cache.ts';
@@ -21,7 +22,7 @@ export function replayRoutes(replay: Replay, endpoints: EndpointCache): FastifyP
         schema: {
           operationId: 'replayDelivery',
           summary: 'Send a delivery again',
-          description: 'Works for every status. A waiting delivery becomes due now.',
+          description: 'You can replay a delivery of any status. A waiting delivery becomes due now.',
           tags: ['Deliveries'],
           params: idParams('dlv', 'delivery'),
           response: { 202: DeliverySchema },
@@ -33,7 +34,9 @@ export function replayRoutes(replay: Replay, endpoints: EndpointCache): FastifyP
       },
       async (request, reply) => {
         const delivery = await replay.delivery(request, readObjectId('delivery', request.params.id));
-        return reply.code(202).send(showDelivery(delivery, endpoints.get(delivery.endpoint_id)));
+        return reply
+          .code(202)
+          .send(showDelivery(delivery, endpoints.get(delivery.endpoint_id), request.caller));
       },
     );
 
@@ -44,11 +47,11 @@ export function replayRoutes(replay: Replay, endpoints: EndpointCache): FastifyP
           operationId: 'replayEvent',
           summary: 'Send an event again',
           description:
-            'All of its deliveries, or those that match. Deliveries to a disabled or deleted endpoint are skipped, but if you name such an endpoint, nothing is sent.',
+            'Sends all deliveries of the event, or those that match. Deliveries to a disabled or deleted endpoint are skipped, but if you name such an endpoint, nothing is sent. If the event has more than 1,000 deliveries, the task `task_id` sends them in the background, and the counts are estimates. A dry run only counts: its answer is 200.',
           tags: ['Events'],
           params: idParams('evt', 'event'),
           body: EventReplay,
-          response: { 202: Replayed },
+          response: { 200: Replayed, 202: Replayed },
           problems: {
             archived: ARCHIVED,
             conflict:
@@ -58,7 +61,9 @@ export function replayRoutes(replay: Replay, endpoints: EndpointCache): FastifyP
       },
       async (request, reply) => {
         const id = readObjectId('event', request.params.id);
-        return reply.code(202).send(await replay.event(request, id, request.body));
+        const { taskId, ...counts } = await replay.event(request, id, request.body);
+        const task_id = taskId && publicId(idPrefixes.task, taskId);
+        return reply.code(request.body.dry_run === true ? 200 : 202).send({ ...counts, task_id });
       },
     );
 
@@ -68,7 +73,8 @@ export function replayRoutes(replay: Replay, endpoints: EndpointCache): FastifyP
         schema: {
           operationId: 'replayEndpoint',
           summary: 'Send again what an endpoint missed',
-          description: 'Runs in the background. By default, deliveries that are dead or were skipped.',
+          description:
+            'A task sends them in the background. By default it sends deliveries that are dead or were skipped.',
           tags: ['Endpoints'],
           params: idParams('ep', 'endpoint'),
           body: EndpointReplay,

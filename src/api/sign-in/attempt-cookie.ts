@@ -16,7 +16,7 @@ export interface AttemptCookieOptions {
 }
 
 /** The cookie is encrypted: the code verifier must not leave this server. Null removes it. */
-export function attemptCookie(
+export function writeAttemptCookie(
   { secretBox, clock, isSecure }: AttemptCookieOptions,
   attempt: StoredAttempt | null,
 ): string {
@@ -29,6 +29,34 @@ export function attemptCookie(
     sameSite: 'Lax',
     isSecure: isSecure(),
   });
+}
+
+const MAX_USED = 10_000;
+
+/**
+ * The sign-ins that ended, so that a copied cookie cannot repeat them. Each process remembers its own; the identity provider
+ * accepts a code once in any case.
+ */
+export class UsedAttempts {
+  /** When each cookie expires, by the state of its sign-in, oldest first. */
+  readonly #expiries = new Map<string, number>();
+  readonly #clock: Clock;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Returns false if it was used before. */
+  use({ state }: Pick<Attempt, 'state'>): boolean {
+    const now = this.#clock.now();
+    for (const [used, expiresAt] of this.#expiries) {
+      if (expiresAt > now && this.#expiries.size < MAX_USED) break;
+      this.#expiries.delete(used);
+    }
+    if (this.#expiries.has(state)) return false;
+    this.#expiries.set(state, now + ATTEMPT_SECONDS * 1000);
+    return true;
+  }
 }
 
 /** The sign-in that the browser started. Null: it started none, or that was more than ten minutes ago. */

@@ -51,7 +51,7 @@ export class IdentityProvider {
     return { url, attempt };
   }
 
-  /** Exchanges the code of the callback and returns the verified claims. Throws if the provider or the answer is invalid. */
+  /** Exchanges the code of the callback and returns the verified claims. Throws if the provider does not answer or its answer is invalid. */
   async finish(callbackUrl: URL, attempt: Attempt): Promise<Claims & { readonly sub: string }> {
     const client = await import('openid-client');
     const configuration = await this.#configure();

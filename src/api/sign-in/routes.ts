@@ -10,7 +10,7 @@ import { AuditTrail } from '../../manage/audit-trail.ts';
 import type { SecretBox } from '../../postgres/secret-box.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { clientAddress, type IsTrustedProxy } from '../http/client-address.ts';
-import { attemptCookie, readAttempt } from './attempt-cookie.ts';
+import { readAttempt, UsedAttempts, writeAttemptCookie } from './attempt-cookie.ts';
 import type { IdentityProvider } from './identity-provider.ts';
 import { type Claims, type RoleRules, roleOfClaims } from './roles.ts';
 import type { RecordSession, Sessions } from './sessions.ts';
@@ -40,7 +40,7 @@ type Failure = 'no_role' | 'expired' | 'failed';
 export function signInRoutes(context: Context | null): FastifyPluginAsync {
   return async (server) => {
     server.get('/auth/session', HIDDEN, async (request) => {
-      const session = (await context?.sessions.current(request.headers.cookie)) ?? null;
+      const session = (await context?.sessions.findCurrent(request.headers.cookie)) ?? null;
       return {
         sign_in: context !== null,
         session: session && { name: session.name, csrf_token: session.csrfToken },
@@ -48,20 +48,21 @@ export function signInRoutes(context: Context | null): FastifyPluginAsync {
     });
     if (context === null) return;
     const { provider, sessions, log } = context;
+    const used = new UsedAttempts(context.clock);
     const redirectUri = () => `${context.publicUrl()}/auth/callback`;
 
     server.get<{ Querystring: { return_to?: unknown } }>('/auth/login', HIDDEN, async (request, reply) => {
       const { url, attempt } = await provider.begin(redirectUri());
       const returnTo = localAddress(request.query.return_to);
       return reply
-        .header('set-cookie', attemptCookie(context, { ...attempt, returnTo }))
+        .header('set-cookie', writeAttemptCookie(context, { ...attempt, returnTo }))
         .redirect(url.href, 302);
     });
 
     server.get('/auth/callback', HIDDEN, async (request, reply) => {
-      void reply.header('set-cookie', attemptCookie(context, null));
+      void reply.header('set-cookie', writeAttemptCookie(context, null));
       const attempt = readAttempt(context, request.headers.cookie);
-      if (attempt === null) return fail(reply, 'expired');
+      if (attempt === null || !used.use(attempt)) return fail(reply, 'expired');
       const { search } = new URL(request.url, 'http://localhost');
       try {
         const claims = await provider.finish(new URL(`${redirectUri()}${search}`), attempt);

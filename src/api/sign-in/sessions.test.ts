@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
 import type { Clock } from '../../domain/clock.ts';
+import { LocalBuckets } from '../../domain/local-buckets.ts';
 import { ApiKeyFormat } from '../../manage/api-keys.ts';
 import type { Pool } from '../../postgres/database.ts';
 import { Authenticator } from '../http/authenticator.ts';
@@ -25,10 +26,11 @@ function setUp() {
   const keyFormat = new ApiKeyFormat(randomBytes(32));
   const tokenFormat = keyFormat.withPrefix(SESSION_PREFIX);
   const sessions = new Sessions({ pool, clock, tokenFormat, lifetimeMs: 1000, isSecure: () => false });
-  const isSignedIn = async (token: string) => (await sessions.current(`${SESSION_COOKIE}=${token}`)) !== null;
+  const isSignedIn = async (token: string) =>
+    (await sessions.findCurrent(`${SESSION_COOKIE}=${token}`)) !== null;
   const limitedTo = (burst: number) =>
     new Authenticator(pool, clock, 'the admin key', {
-      rates: new KeyRates(0.001, burst, clock),
+      rates: new KeyRates(0.001, burst, new LocalBuckets(clock)),
       guesses: { keyFormat, uncheckedKeys: new UncheckedKeys(pool, clock) },
       isTrustedProxy: () => false,
       operatorTenant: 'posthorn',
@@ -61,7 +63,7 @@ it('a session that ends while it is read is not cached', async () => {
   const token = tokenFormat.generate();
   database.whileReading = () => {
     database.isStored = false;
-    sessions.forget();
+    sessions.clear();
   };
   await isSignedIn(token);
   expect(await isSignedIn(token)).toBe(false);
@@ -72,7 +74,7 @@ it('the rate limit of keys applies to a person, over all sessions', async () => 
   const authenticator = limitedTo(2);
   const call = async () => {
     const cookie = `${SESSION_COOKIE}=${tokenFormat.generate()}`;
-    const { csrfToken } = (await sessions.current(cookie))!;
+    const { csrfToken } = (await sessions.findCurrent(cookie))!;
     return authenticator.authenticate({ headers: { cookie, [CSRF_HEADER]: csrfToken }, socket: {} });
   };
   for (let count = 0; count < 2; count += 1) expect(await call()).toMatchObject({ user: 'ann' });

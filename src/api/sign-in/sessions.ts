@@ -59,7 +59,7 @@ export class Sessions {
   }
 
   /** Clears the cache. Call it when a session may have ended in another process. */
-  forget(): void {
+  clear(): void {
     this.#valid.clear();
     this.#ended.clear();
     this.#generation += 1;
@@ -89,7 +89,7 @@ export class Sessions {
   }
 
   /** The session of a browser, with the value for the CSRF header. Null: nobody is signed in. */
-  async current(cookie: string | undefined): Promise<{ name: string; csrfToken: string } | null> {
+  async findCurrent(cookie: string | undefined): Promise<{ name: string; csrfToken: string } | null> {
     const token = this.#tokenOf(cookie);
     const session = token === null ? null : await this.#find(token);
     return session === null ? null : { name: session.name, csrfToken: csrfTokenOf(token!) };
@@ -121,7 +121,7 @@ export class Sessions {
     await inTransaction(this.#options.pool, async (client) => {
       if (await deleteSession(client, hash)) await record(client, person);
     });
-    this.forget();
+    this.clear();
     return this.#cookie('', 0);
   }
 
@@ -141,7 +141,7 @@ export class Sessions {
     const name = hash.toString('base64');
     const cached = this.#valid.get(name) ?? this.#ended.get(name);
     if (cached !== undefined && cached.readAgainAt > clock.monotonic())
-      return stillValid(cached.session, clock);
+      return nullIfExpired(cached.session, clock);
     const generation = this.#generation;
     const session = await findSession(pool, hash);
     // Some session ended during the read, perhaps this one: do not cache what may be stale.
@@ -164,7 +164,7 @@ export const sessionTokenIn = (cookie: string | undefined): string | null =>
   [true, false].map((isSecure) => readCookie(cookie, cookieName(SESSION_COOKIE, isSecure))).find(Boolean) ??
   null;
 
-const stillValid = (session: SessionRecord | null, clock: Clock): SessionRecord | null =>
+const nullIfExpired = (session: SessionRecord | null, clock: Clock): SessionRecord | null =>
   session !== null && session.expires_at.getTime() > clock.now() ? session : null;
 
 const callerOf = ({ subject, name, scope, tenant }: Omit<SessionRecord, 'id' | 'expires_at'>): Caller => ({

@@ -31,20 +31,6 @@ export const Figures = {
   }),
 };
 const FigureSchema = Type.Object(Figures);
-export const exampleFigures = {
-  attempts: 122,
-  successes: 120,
-  failures: 2,
-  retried: 2,
-  delivered: 120,
-  dead: 0,
-  success_rate: 0.9836,
-  p50_ms: 8.5,
-  p95_ms: 12.4,
-  p99_ms: 21,
-  dead_letter_rate: 0,
-  retry_distribution: [118, 2],
-};
 export function showCounts({ attempts, successes, failures, retried, delivered, dead }: Totals) {
   return { attempts, successes, failures, retried, delivered, dead };
 }

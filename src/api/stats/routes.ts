@@ -2,9 +2,9 @@ import type { FastifyPluginAsync } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { idPrefixes, publicId } from '../../domain/ids.ts';
 import { visibleTenant } from '../../manage/caller.ts';
-import { COUNT_AT_MOST, queueNow } from '../../postgres/queries/queue-now.ts';
-import { eventSeries } from '../../postgres/queries/stats.ts';
-import { busiestTypes, worstEndpoints } from '../../postgres/queries/stats-rankings.ts';
+import { COUNT_AT_MOST, readQueueNow } from '../../postgres/queries/queue-now.ts';
+import { readEventSeries } from '../../postgres/queries/stats.ts';
+import { findBusiestTypes, findWorstEndpoints } from '../../postgres/queries/stats-rankings.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { memoizeFor } from '../http/memoize.ts';
 import { ListFilters, typeFilter } from '../http/pagination.ts';
@@ -40,7 +40,10 @@ type Stats = Shown<typeof StatsSchema>;
 
 const RANKED = 20;
 
-type StatsDependencies = Pick<ApiDependencies, 'pool' | 'clock' | 'endpoints' | 'statsCacheMs'>;
+type StatsDependencies = Pick<
+  ApiDependencies,
+  'pool' | 'clock' | 'endpoints' | 'statsCacheMs' | 'statsMinutesMs'
+>;
 
 export function statsRoutes(dependencies: StatsDependencies): FastifyPluginAsync {
   const { pool, clock, statsCacheMs } = dependencies;
@@ -51,15 +54,15 @@ export function statsRoutes(dependencies: StatsDependencies): FastifyPluginAsync
 
   async function rank(tenant: string | null, window: Window) {
     const [types, endpoints] = await Promise.all([
-      busiestTypes(pool, tenant ?? '', window, RANKED),
-      worstEndpoints(pool, tenant ?? '', window, RANKED),
+      findBusiestTypes(pool, tenant ?? '', window, RANKED),
+      findWorstEndpoints(pool, tenant ?? '', window, RANKED),
     ]);
     return { types, endpoints };
   }
 
   async function show(tenant: string | null, type: string | null, window: Window): Promise<Stats> {
     const [series, { types, endpoints }, now] = await Promise.all([
-      eventSeries(pool, tenant ?? '', type ?? '', window),
+      readEventSeries(pool, tenant ?? '', type ?? '', window),
       cachedRankings(JSON.stringify([tenant, cacheKeyOf(window)]), () => rank(tenant, window)),
       cachedNow(tenant ?? '', () => showNow(dependencies, tenant)),
     ]);
@@ -102,7 +105,7 @@ export function statsRoutes(dependencies: StatsDependencies): FastifyPluginAsync
       },
       async (request) => {
         const { type = null } = request.query;
-        const window = readWindow(request.query, clock.now());
+        const window = readWindow(request.query, clock.now(), dependencies.statsMinutesMs);
         const tenant = visibleTenant(request.caller, request.query.tenant);
         return cachedStats(JSON.stringify([tenant, type, cacheKeyOf(window)]), () =>
           show(tenant, type, window),
@@ -118,22 +121,20 @@ async function showNow(
   { pool, clock, endpoints }: StatsDependencies,
   tenant: string | null,
 ): Promise<Stats['now']> {
-  const { waiting, retrying, oldest, dead, circuitsOpen } = await queueNow(pool, tenant ?? '');
-  const counts = { endpoints: 0, endpoints_disabled: 0, endpoints_paused: 0 };
-  for (const endpoint of endpoints.all()) {
-    if (endpoint.deleted || (tenant !== null && endpoint.tenant !== tenant)) continue;
-    counts.endpoints += 1;
-    if (!endpoint.enabled) counts.endpoints_disabled += 1;
-    else if (endpoint.paused) counts.endpoints_paused += 1;
-  }
+  const found = await readQueueNow(pool, tenant ?? '');
+  const { waiting, retrying, oldest, dead, circuitsOpen } = found;
+  const totals = endpoints.totalsOf(tenant);
   return {
     waiting,
+    waiting_for_circuit: found.behindOpenCircuit,
     fresh: waiting - retrying,
     retrying,
     oldest_waiting_seconds: ageOf(oldest, clock.now()),
     dead,
     circuits_open: circuitsOpen,
-    ...counts,
+    endpoints: totals.endpoints - totals.notifiers,
+    endpoints_disabled: totals.disabled - totals.disabledNotifiers,
+    endpoints_paused: totals.paused,
     capped: waiting >= COUNT_AT_MOST || dead >= COUNT_AT_MOST,
   };
 }

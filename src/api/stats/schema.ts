@@ -57,6 +57,11 @@ export const StatsSchema = Type.Object(
     success_rate: Rate(SUCCESS_RATE),
     now: Type.Object({
       waiting: Count,
+      waiting_for_circuit: Type.Integer({
+        minimum: 0,
+        description:
+          'How many of the waiting deliveries belong to an endpoint whose circuit is open. `retrying` has only those that were tried.',
+      }),
       fresh: Count,
       retrying: Count,
       oldest_waiting_seconds: Nullable(Count),

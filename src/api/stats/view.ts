@@ -11,6 +11,7 @@ import {
   MINUTE,
   noTotals,
   QUARTER,
+  type Resolution,
   type TimedTotals,
   type Totals,
 } from '../../postgres/queries/stats.ts';
@@ -28,16 +29,18 @@ export const windowNames = Object.keys(WINDOWS) as WindowName[];
 export const WindowQuery = Type.Optional(
   Type.Enum(windowNames, {
     description:
-      'Up to now: 60 minutes, 96 quarters of an hour or 168 hours, of which the last is incomplete.',
+      'A period up to now: 60 minutes, 96 quarters of an hour or 168 hours, of which the last is incomplete.',
   }),
 );
 
 export const StatsRange = {
   window: WindowQuery,
   since: timeFilter(
-    'Instead of `window`: from this RFC 3339 time on, at most 35 days ago. `from` and `bucket_seconds` of the answer say what was used.',
+    'The start of the period, an RFC 3339 time at most 35 days ago. It replaces `window`. `from` and `bucket_seconds` of the answer say what was used.',
   ),
-  until: timeFilter('Up to this RFC 3339 time. Without `since`: the `window` that ends then.'),
+  until: timeFilter(
+    'The end of the period, an RFC 3339 time. Without `since`, the period is the `window` that ends then.',
+  ),
 };
 
 export interface Window extends Bucket {
@@ -66,15 +69,17 @@ export function windowOf(name: WindowName, now: number): Window {
 }
 
 const HOUR_MS = 3_600_000;
-/**
- * How far back a range may begin, by the length of its points. Upkeep deletes minutes after two hours and quarters of an
- * hour after 26. It keeps hours for `POSTHORN_RETENTION_STATISTICS` days, but a range begins at most 35 days ago.
- */
-const KEPT_HOURS = [
-  [MINUTE, 2],
-  [QUARTER, 26],
-  [HOUR, 35 * 24],
-] as const;
+/** Upkeep keeps hours for `POSTHORN_RETENTION_STATISTICS` days, but a range begins at most this long ago. */
+const OLDEST_MS = 35 * 24 * HOUR_MS;
+const QUARTERS_KEPT_MS = 26 * HOUR_MS;
+/** Minutes may be kept for weeks. A longer range has longer points, so that the answer stays short. */
+const MAX_MINUTES_MS = 24 * HOUR_MS;
+
+/** The length of the points of a range, as fine as they are kept. */
+function resolutionOf(start: number, end: number, now: number, minutesKeptMs: number): Resolution {
+  if (start >= now - minutesKeptMs && end - start <= MAX_MINUTES_MS) return MINUTE;
+  return start >= now - QUARTERS_KEPT_MS ? QUARTER : HOUR;
+}
 
 /** The whole buckets from `since` to `until`, as fine as they are kept. Throws `invalid` if the range is empty. */
 export function windowBetween(
@@ -82,14 +87,14 @@ export function windowBetween(
   until: number | null,
   name: WindowName,
   now: number,
+  minutesKeptMs: number,
 ): Window {
   const end = Math.min(until ?? now, now);
   const { seconds: windowSeconds, points } = WINDOWS[name];
-  const oldest = now - 35 * 24 * HOUR_MS;
-  const start = Math.max(since ?? end - windowSeconds * points * 1000, oldest);
+  const start = Math.max(since ?? end - windowSeconds * points * 1000, now - OLDEST_MS);
   if (start >= end)
     throw invalidField('since', 'must be before `until` and before now, and `until` within the last 35 days');
-  const [seconds] = KEPT_HOURS.find(([, hours]) => start >= now - hours * HOUR_MS) ?? KEPT_HOURS[2];
+  const seconds = resolutionOf(start, end, now, minutesKeptMs);
   const bucketMs = seconds * 1000;
   const at = Math.floor(start / bucketMs) * bucketMs;
   const before = Math.ceil(end / bucketMs) * bucketMs;
@@ -102,10 +107,14 @@ interface RangeQuery {
   readonly until?: string;
 }
 
-/** The window that a query asks for; 24 hours by default. */
-export function readWindow({ window = '24h', since, until }: RangeQuery, now: number): Window {
+/** The window that a query asks for; 24 hours by default. `minutesKeptMs`: how long statistics by the minute are kept. */
+export function readWindow(
+  { window = '24h', since, until }: RangeQuery,
+  now: number,
+  minutesKeptMs: number,
+): Window {
   if (since === undefined && until === undefined) return windowOf(window, now);
-  return windowBetween(readTime('since', since), readTime('until', until), window, now);
+  return windowBetween(readTime('since', since), readTime('until', until), window, now, minutesKeptMs);
 }
 
 export function totalOf(series: readonly Totals[]): Totals {
@@ -114,7 +123,7 @@ export function totalOf(series: readonly Totals[]): Totals {
   return total;
 }
 
-/** Null if nothing happened: no requests are neither success nor failure. */
+/** Null if `whole` is 0: without requests there is neither success nor failure. */
 export const share = (part: number, whole: number): number | null =>
   whole === 0 ? null : Math.round((part / whole) * 1e4) / 1e4;
 

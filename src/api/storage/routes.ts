@@ -7,12 +7,15 @@ import { Nullable } from '../http/validation.ts';
 import { EXAMPLE_TIME, type Shown, Time } from '../openapi/describe.ts';
 
 const KindSchema = Type.Object({
-  bytes: Type.Integer({ description: 'On disk, with indexes.' }),
+  bytes: Type.Integer({ description: 'The size on disk, with indexes.' }),
   rows: Type.Integer({ description: "PostgreSQL's estimate." }),
   oldest_at: Nullable(Time),
   days_kept: Type.Number({ description: 'The age of the oldest, in days.' }),
   retention_days: Nullable(
-    Type.Number({ description: 'The setting. Null: for ever, or until somebody acts on it.' }),
+    Type.Number({
+      description:
+        'The retention of this kind in days. Null: Posthorn keeps it for ever, keeps it until a person replays or discards it (dead letters), or deletes it by a setting that is not in days (idempotency keys).',
+    }),
   ),
 });
 
@@ -51,6 +54,9 @@ export const StorageSchema = Type.Object(
           'When the disk is full at the current rate. Null: unknown, or retention sets in before that.',
       }),
     ),
+    dead_letters_expired: Type.Integer({
+      description: 'How many dead letters retention discarded in the last 30 days.',
+    }),
     overdue_seconds: Type.Number({
       description: 'How long ago the oldest expired partition should have been dropped. 0: none is overdue.',
     }),
@@ -65,6 +71,7 @@ export const StorageSchema = Type.Object(
         bytes_per_day: 43_000_000,
         disk: { total_bytes: 100_000_000_000, free_bytes: 60_000_000_000 },
         full_at: null,
+        dead_letters_expired: 0,
         overdue_seconds: 0,
       },
     ],
@@ -107,6 +114,7 @@ function showStorage(report: StorageReport, now: number): Shown<typeof StorageSc
     bytes_per_day: report.bytesPerDay === null ? null : Math.round(report.bytesPerDay),
     disk: report.disk && { total_bytes: report.disk.totalBytes, free_bytes: report.disk.freeBytes },
     full_at: report.fullAt === null ? null : new Date(report.fullAt),
+    dead_letters_expired: report.deadLettersExpired,
     overdue_seconds: report.overdueMs / 1000,
   };
 }

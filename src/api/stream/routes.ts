@@ -19,16 +19,16 @@ const StreamQuery = Type.Object(
     endpoint_id: idFilter(
       idPrefixes.endpoint,
       'an endpoint id',
-      'Only attempts of this endpoint, and changes of it.',
+      'Selects only attempts of this endpoint, and changes of it.',
     ),
-    type: typeFilter('Only events of this type.'),
+    type: typeFilter('Selects only events of this type.'),
     status: Type.Optional(
       Type.Enum(['delivered', 'retrying', 'dead'], {
-        description: 'Only attempts after which the delivery had this status.',
+        description: 'Selects only attempts after which the delivery had this status.',
       }),
     ),
     outcome: Type.Optional(
-      Type.Enum(['delivered', 'retry', 'dead'], { description: 'The same, by the outcome of the attempt.' }),
+      Type.Enum(['delivered', 'retry', 'dead'], { description: 'Selects only attempts with this outcome.' }),
     ),
   },
   { additionalProperties: false },
@@ -66,7 +66,7 @@ export function streamRoutes(
           querystring: StreamQuery,
           response: {
             200: answerOf(
-              'Server-sent events, until either side ends it.',
+              'Server-sent events, until the client or the server closes the connection.',
               'text/event-stream',
               Type.String({ title: 'Stream', examples: [EXAMPLE] }),
             ),

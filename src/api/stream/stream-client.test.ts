@@ -33,7 +33,7 @@ async function connect(): Promise<{ near: ServerResponse; far: IncomingMessage }
   return { near, far };
 }
 
-test('messages that a client does not read in time are dropped, and the client is reported how many', async () => {
+test('messages that a client does not read in time are dropped, and the client is told how many', async () => {
   const { near, far } = await connect();
   const client = new StreamClient(near, FILTER, BUFFER_BYTES);
   let sent = 0;

@@ -39,7 +39,7 @@ export function taskRoutes(tasks: Tasks, pool: Pool): FastifyPluginAsync {
           before: earlierBound(readCursor(idPrefixes.task, cursor), until === null ? null : firstIdAt(until)),
           limit: limit + 1,
         });
-        return toPage(rows, limit, idPrefixes.task, showTask);
+        return toPage(rows, limit, idPrefixes.task, (task) => showTask(task, request.caller));
       },
     );
 
@@ -54,7 +54,8 @@ export function taskRoutes(tasks: Tasks, pool: Pool): FastifyPluginAsync {
           response: { 200: TaskSchema },
         },
       },
-      async (request) => showTask(await tasks.get(request.caller, readObjectId('task', request.params.id))),
+      async ({ caller, params }) =>
+        showTask(await tasks.get(caller, readObjectId('task', params.id)), caller),
     );
 
     server.post<ById>(
@@ -71,7 +72,8 @@ export function taskRoutes(tasks: Tasks, pool: Pool): FastifyPluginAsync {
         },
       },
       async (request) => {
-        return showTask(await tasks.cancel(request, readObjectId('task', request.params.id)));
+        const task = await tasks.cancel(request, readObjectId('task', request.params.id));
+        return showTask(task, request.caller);
       },
     );
   };

@@ -11,8 +11,8 @@ export const TaskList = Type.Object(
     ...PageQuery,
     tenant: ListFilters.tenant,
     state: Type.Optional(Type.Enum([...taskStates])),
-    since: timeFilter('Created at or after this RFC 3339 time.'),
-    until: timeFilter('Created before this RFC 3339 time.'),
+    since: timeFilter('Selects tasks that were created at or after this RFC 3339 time.'),
+    until: timeFilter('Selects tasks that were created before this RFC 3339 time.'),
   },
   { additionalProperties: false },
 );
@@ -37,6 +37,7 @@ export const TaskSchema = Type.Object(
     tenant: Nullable(Type.String()),
     filter: Type.Object({
       endpoint_id: Nullable(Id('ep')),
+      event_id: Nullable(Id('evt')),
       status: Type.Array(Type.Enum([...deliveryStatuses])),
       type: Nullable(Type.String()),
       reason: Nullable(Type.Enum([...deadReasons])),
@@ -49,7 +50,8 @@ export const TaskSchema = Type.Object(
       Type.String({ description: 'Why it failed, or why some deliveries could not be changed.' }),
     ),
     created_by: Type.String({
-      description: 'Who created it: the id of a key, `user:` and the subject of a person, or `admin`.',
+      description:
+        "Who created it: the id of a key, `user:` and the subject of a person, or `admin`. A tenant sees `operator` instead of the operator's keys and people.",
     }),
     created_at: Time,
     updated_at: Time,
@@ -69,6 +71,7 @@ export const TaskSchema = Type.Object(
         tenant: 'acme',
         filter: {
           endpoint_id: exampleId('ep'),
+          event_id: null,
           status: ['dead'],
           type: null,
           reason: null,

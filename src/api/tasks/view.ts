@@ -1,5 +1,6 @@
 import type { FastifyReply } from 'fastify';
 import { idPrefixes, publicId } from '../../domain/ids.ts';
+import { type Caller, showRecordedName } from '../../manage/caller.ts';
 import { type OrderResult, selectionFields } from '../../manage/tasks.ts';
 import type { TaskView } from '../../postgres/queries/tasks.ts';
 import type { Shown } from '../openapi/describe.ts';
@@ -8,11 +9,11 @@ import type { TaskSchema } from './schema.ts';
 /** Answers with the new task, or with the count of a dry run. */
 export function sendOrder(reply: FastifyReply, result: OrderResult): FastifyReply {
   if ('counted' in result) return reply.send(result.counted);
-  const task = showTask(result.task);
+  const task = showTask(result.task, reply.request.caller);
   return reply.code(202).header('location', `/v1/tasks/${task.id}`).send(task);
 }
 
-export function showTask(task: TaskView): Shown<typeof TaskSchema> {
+export function showTask(task: TaskView, reader: Caller): Shown<typeof TaskSchema> {
   return {
     id: publicId(idPrefixes.task, task.id),
     kind: task.kind,
@@ -25,7 +26,7 @@ export function showTask(task: TaskView): Shown<typeof TaskSchema> {
     filter: selectionFields(task.selection),
     why: task.why,
     error: task.error ?? explainFailures(task),
-    created_by: task.created_by,
+    created_by: showRecordedName(task.created_by, reader),
     created_at: task.created_at,
     updated_at: task.updated_at,
     finished_at: task.finished_at,

@@ -5,7 +5,7 @@ import type { ControlPlane } from '../../manage/control-plane.ts';
 import { tenantNotFound } from '../../manage/tenants.ts';
 import type { Pool } from '../../postgres/database.ts';
 import { findTenant, listTenants } from '../../postgres/queries/tenants.ts';
-import { ARCHIVE_UNTIL } from '../events/expunge-routes.ts';
+import { ARCHIVE_UNTIL, KAFKA_UNTIL } from '../events/expunge-routes.ts';
 import { readNamedCursor, toNamedPage } from '../http/named-pages.ts';
 import { DEFAULT_LIMIT } from '../http/pagination.ts';
 import { Nothing, Page } from '../openapi/describe.ts';
@@ -89,7 +89,7 @@ export function tenantRoutes(
           operationId: 'deleteTenant',
           summary: 'Delete a tenant that has no endpoints and no keys, or everything of a tenant',
           description:
-            'With `expunge=true` a task deletes every row of the tenant: events, deliveries, attempts, endpoints, keys, statistics, audit entries. Publishing for it is 409 until the task has ended. It cannot be undone. If the archive contains data of the tenant, the header `posthorn-archive-until` says until when.',
+            'With `expunge=true` a task deletes every row of the tenant: events, deliveries, attempts, endpoints, keys, statistics, audit entries. Publishing for it is 409 until the task has ended. It cannot be undone. If the archive contains data of the tenant, the header `posthorn-archive-until` says until when. If Posthorn reads events from Kafka, `posthorn-kafka-until` says until when the topics may hold records of the tenant: a time, `unlimited`, or `unknown` if Kafka does not answer.',
           tags,
           params: TenantId,
           querystring: TenantDeletion,
@@ -103,8 +103,14 @@ export function tenantRoutes(
         const { expunge: everything = false, confirm, dry_run = false } = request.query;
         if (everything) {
           const result = await expunge.tenant(request, id, { confirm, dryRun: dry_run });
-          const until = 'task' in result ? await expunge.archiveUntil() : null;
-          if (until !== null) reply.header(ARCHIVE_UNTIL, new Date(until).toISOString());
+          if ('task' in result) {
+            const [archiveUntil, kafkaUntil] = await Promise.all([
+              expunge.archiveUntil(),
+              expunge.kafkaUntil(),
+            ]);
+            if (archiveUntil !== null) reply.header(ARCHIVE_UNTIL, new Date(archiveUntil).toISOString());
+            if (kafkaUntil !== null) reply.header(KAFKA_UNTIL, kafkaUntil);
+          }
           return sendOrder(reply, result);
         }
         await tenants.delete(request, id);

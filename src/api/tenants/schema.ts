@@ -1,9 +1,14 @@
 import { Type } from 'typebox';
 import { TENANT_ID } from '../../domain/event.ts';
-import { validationModes } from '../../domain/event-type-version.ts';
+import {
+  MAX_VERSION_LENGTH,
+  VERSION_NAME,
+  VERSION_RULE,
+  validationModes,
+} from '../../domain/event-type-version.ts';
 import { PageQuery } from '../http/pagination.ts';
 import { RateLimitSchema } from '../http/rate-limit.ts';
-import { Nullable } from '../http/validation.ts';
+import { Nullable, withMessage } from '../http/validation.ts';
 import { AsShown, EXAMPLE_TIME, Ignored, Time } from '../openapi/describe.ts';
 
 export const TenantBody = Type.Object(
@@ -39,7 +44,14 @@ export const TenantBody = Type.Object(
       }),
     ),
     api_version: Type.Optional(
-      Nullable(Type.String({ description: 'The version that its new endpoints pin.' })),
+      Nullable(
+        Type.String({
+          maxLength: MAX_VERSION_LENGTH,
+          pattern: VERSION_NAME.source,
+          description: 'The version that its new endpoints pin.',
+          ...withMessage(VERSION_RULE),
+        }),
+      ),
     ),
     id: AsShown,
     created_at: AsShown,
@@ -91,9 +103,11 @@ export const TenantId = Type.Object({
 export const TenantList = Type.Object(PageQuery, { additionalProperties: false });
 export const TenantDeletion = Type.Object(
   {
-    expunge: Type.Optional(Type.Boolean({ description: 'Delete everything of the tenant, for good.' })),
+    expunge: Type.Optional(
+      Type.Boolean({ description: 'True: deletes everything of the tenant, for good.' }),
+    ),
     confirm: Type.Optional(Type.String({ description: 'With `expunge`: the id of the tenant again.' })),
-    dry_run: Type.Optional(Type.Boolean({ description: 'With `expunge`: only count its events.' })),
+    dry_run: Type.Optional(Type.Boolean({ description: 'True, with `expunge`: only counts its events.' })),
   },
   { additionalProperties: false },
 );

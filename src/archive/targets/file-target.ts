@@ -14,7 +14,7 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import path from 'node:path';
-import { ArchiveError } from '../../domain/archive.ts';
+import { ArchiveError, ArchiveFullError, isDiskFull } from '../../domain/archive.ts';
 import type { ArchiveTarget } from './target.ts';
 
 /** Unfinished files. They lie in the archive itself, because a rename works within a file system only. */
@@ -39,7 +39,7 @@ export class FileTarget implements ArchiveTarget {
     return this.#try('write to', async () => {
       const folder = path.join(this.#root, SPOOL);
       await mkdir(folder, { recursive: true });
-      // Of a process that was killed. Only one process at a time writes.
+      // The file of a process that was killed. Only one process at a time writes.
       for (const name of await readdir(folder)) await unlink(path.join(folder, name));
       return path.join(folder, randomUUID());
     });
@@ -137,7 +137,8 @@ const REASONS: Readonly<Record<string, string>> = {
 
 function describe(what: string, root: string, error: unknown): Error {
   const { code = '', message } = error as NodeJS.ErrnoException;
-  return new ArchiveError(`Posthorn cannot ${what} the archive ${root}: ${REASONS[code] ?? message}.`, {
+  const Kind = isDiskFull(error) ? ArchiveFullError : ArchiveError;
+  return new Kind(`Posthorn cannot ${what} the archive ${root}: ${REASONS[code] ?? message}.`, {
     cause: error,
   });
 }

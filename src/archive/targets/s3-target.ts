@@ -12,7 +12,7 @@ import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AwsV4Signer } from 'aws4fetch';
 import { type Dispatcher, request } from 'undici';
-import { ArchiveError } from '../../domain/archive.ts';
+import { ArchiveError, ArchiveFullError } from '../../domain/archive.ts';
 import type { ArchiveTarget } from './target.ts';
 
 export interface S3Options {
@@ -43,6 +43,8 @@ const TRIES = 4;
 const FIRST_PAUSE_MS = 300;
 const ANSWER_WITHIN_MS = 60_000;
 const EMPTY_SHA256 = createHash('sha256').digest('hex');
+/** The code of an object that does not exist. */
+const MISSING = 'NoSuchKey';
 const SPOOL_PREFIX = 'posthorn-archive-';
 
 export class S3Target implements ArchiveTarget {
@@ -93,7 +95,8 @@ export class S3Target implements ArchiveTarget {
     const answer = await this.#send({ method: 'GET', key: name }, [404]);
     if (answer.statusCode !== 404) return answer.body.text();
     const text = await answer.body.text();
-    if (codeIn(text) === 'NoSuchBucket') throw this.#refusal('GET', name, 404, text);
+    // Stores answer 404 for a missing bucket too, and some of them for an unknown access key.
+    if ((codeIn(text) ?? MISSING) !== MISSING) throw this.#refusal('GET', name, 404, text);
     return null;
   }
 
@@ -113,7 +116,7 @@ export class S3Target implements ArchiveTarget {
     }
   }
 
-  /** Again if the connection breaks. */
+  /** Tries again if the connection breaks. */
   async #download(name: string, file: string): Promise<void> {
     let pauseMs = FIRST_PAUSE_MS;
     for (let tries = 1; ; tries += 1) {
@@ -176,7 +179,7 @@ export class S3Target implements ArchiveTarget {
         const { statusCode } = answer;
         if (statusCode < 300 || allowed.includes(statusCode)) return answer;
         const text = await answer.body.text();
-        if (isLast || (statusCode < 500 && statusCode !== 429))
+        if (isLast || isFull(statusCode, text) || (statusCode < 500 && statusCode !== 429))
           throw this.#refusal(wanted.method, wanted.key, statusCode, text);
       } catch (error) {
         if (error instanceof ArchiveError) throw error;
@@ -223,37 +226,54 @@ export class S3Target implements ArchiveTarget {
     const full = key === '' ? '' : this.#keyOf(key);
     const encoded = full.split('/').map(encodeURIComponent).join('/');
     base.pathname = pathStyle ? `/${bucket}/${encoded}` : `/${encoded}`;
-    for (const [name, value] of Object.entries(query)) base.searchParams.set(name, value);
+    // Not by `searchParams`, which writes a space as `+`: stores differ in how they read it.
+    base.search = Object.entries(query)
+      .map(([name, value]) => `${name}=${encodeURIComponent(value)}`)
+      .join('&');
     return base.href;
   }
 
   #refusal(method: string, key: string, status: number, text: string): ArchiveError {
     const code = codeIn(text) ?? String(status);
     const advice = ADVICE[code] ?? ADVICE[String(status)] ?? '';
-    return new ArchiveError(`The archive ${this.url} refuses ${method} ${key} (${status} ${code}).${advice}`);
+    const message = `The archive ${this.url} refuses ${method} ${key} (${status} ${code}).`;
+    return isFull(status, text)
+      ? new ArchiveFullError(`${message} The store is full, or its quota is used up. Make room.`)
+      : new ArchiveError(`${message}${advice}`);
   }
 }
 
 const ADVICE: Readonly<Record<string, string>> = {
   NoSuchBucket: ' The bucket does not exist. Create it, or correct POSTHORN_ARCHIVE_URL.',
   InvalidAccessKeyId: ' Check AWS_ACCESS_KEY_ID.',
+  XAdminUserNotFound: ' Check AWS_ACCESS_KEY_ID.',
   SignatureDoesNotMatch: ' Check AWS_SECRET_ACCESS_KEY, and AWS_REGION.',
+  AuthorizationHeaderMalformed: ' Check AWS_REGION.',
+  RequestTimeTooSkewed: ' The clock of this machine or of the store is wrong.',
+  SlowDown: ' The store is overloaded.',
   '301': ' The bucket is in another region. Set AWS_REGION.',
   '403': ' The key needs the rights to list the bucket, and to get, put and delete its objects.',
   '404': ' The object is missing.',
-  '507': ' The store is full.',
 };
+
+/** How stores say that they have no room: Ceph, MinIO and others. The upload is not repeated at once. */
+const FULL = /<Code>(QuotaExceeded|\w*StorageFull|\w*BucketQuotaExceeded|InsufficientStorage\w*)<\/Code>/;
+const isFull = (status: number, text: string): boolean => status === 507 || FULL.test(text);
 
 const codeIn = (xml: string): string | null => /<Code>([^<]+)<\/Code>/.exec(xml)?.[1] ?? null;
 const describe = (error: unknown): string =>
   (error as { readonly code?: string }).code ?? (error as Error).message;
+const ENTITIES: Readonly<Record<string, string>> = { lt: '<', gt: '>', quot: '"', apos: "'", amp: '&' };
+
+/** Stores write characters by name (`&lt;`) or by number (`&#60;`). */
 const unescapeXml = (text: string): string =>
-  text
-    .replaceAll('&lt;', '<')
-    .replaceAll('&gt;', '>')
-    .replaceAll('&quot;', '"')
-    .replaceAll('&#39;', "'")
-    .replaceAll('&amp;', '&');
+  text.replace(
+    /&(?:#x([0-9a-f]+)|#(\d+)|(\w+));/gi,
+    (entity, hex?: string, decimal?: string, name?: string) => {
+      if (name !== undefined) return ENTITIES[name] ?? entity;
+      return String.fromCodePoint(hex === undefined ? Number(decimal) : Number.parseInt(hex, 16));
+    },
+  );
 
 /** Files of processes of this machine that were killed. */
 async function removeLeftovers(): Promise<void> {

@@ -18,6 +18,7 @@ export interface TypeEntry {
   readonly schema?: JsonSchema | null;
   readonly example?: unknown;
   readonly deprecated?: boolean;
+  readonly sunset_at?: string | null;
   readonly validation?: ValidationMode | null;
   /** In the order of their creation. */
   readonly versions?: Readonly<Record<string, VersionEntry>>;

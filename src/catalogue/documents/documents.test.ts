@@ -79,6 +79,7 @@ describe('VER-1: documents that describe events', () => {
       schema,
       example: { id: 'a' },
       isDeprecated: false,
+      sunsetAt: null,
     };
     const document = writeOpenApi([
       { ...shared, version: 'v1', isLatest: false },

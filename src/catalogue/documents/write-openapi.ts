@@ -2,6 +2,9 @@
 import { isObject, type Json, type JsonSchema } from '../keywords.ts';
 import { EVENT_TYPE_EXTENSION, VERSION_EXTENSION } from './read-openapi.ts';
 
+/** As tools that compare OpenAPI documents read it. */
+const SUNSET_EXTENSION = 'x-sunset';
+
 export interface DescribedVersion {
   readonly name: string;
   /** Null: the type has no versions. */
@@ -11,6 +14,8 @@ export interface DescribedVersion {
   readonly schema: JsonSchema | null;
   readonly example: unknown;
   readonly isDeprecated: boolean;
+  /** When the type or the version is planned to end, whichever is earlier. */
+  readonly sunsetAt: Date | null;
 }
 
 /** The latest version of a type has its plain name, others have `type@version`. */
@@ -34,7 +39,7 @@ export function writeOpenApi(versions: readonly DescribedVersion[]): Json {
 }
 
 function operationOf(each: DescribedVersion, component: string): Json {
-  const { name, version, description, isDeprecated, example } = each;
+  const { name, version, description, isDeprecated, sunsetAt, example } = each;
   const envelope = {
     type: 'object',
     required: ['id', 'type', 'timestamp', 'data'],
@@ -50,6 +55,7 @@ function operationOf(each: DescribedVersion, component: string): Json {
     summary: name,
     description,
     ...(isDeprecated && { deprecated: true }),
+    ...(sunsetAt !== null && { [SUNSET_EXTENSION]: sunsetAt.toISOString() }),
     [EVENT_TYPE_EXTENSION]: name,
     ...(version !== null && { [VERSION_EXTENSION]: version }),
     requestBody: {

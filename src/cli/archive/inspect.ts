@@ -1,8 +1,10 @@
 /** `posthorn archive ls`, `verify` and `query`: they need the archive and nothing else. */
+import pg from 'pg';
 import { openTarget, readManifests, searchDay, verifyDay } from '../../archive/index.ts';
 import { type ArchiveKind, dayOf, isDay } from '../../domain/archive.ts';
 import { idPrefixes, parsePublicId, timeOfId } from '../../domain/ids.ts';
 import { partitionedTables } from '../../domain/retention.ts';
+import { readArchiveBacklog } from '../../postgres/queries/archive.ts';
 import type { Arguments } from '../arguments.ts';
 import { print, printError } from '../print.ts';
 import { UsageError } from '../usage-error.ts';
@@ -42,7 +44,12 @@ function filterOf({ options }: Arguments): Filter {
 
 const open = ({ url, pathStyle }: ArchivePlace) => openTarget(url, { pathStyle });
 
-export async function listArchive(place: ArchivePlace, args: Arguments): Promise<number> {
+/** `databaseUrl` null: it lists the archive only. Otherwise it also says, on stderr, what is not in it yet and why. */
+export async function listArchive(
+  place: ArchivePlace,
+  args: Arguments,
+  databaseUrl: string | null,
+): Promise<number> {
   const manifests = await readManifests(open(place), filterOf(args));
   if (args.wantsJson) print(JSON.stringify(manifests, null, 2));
   else if (manifests.length === 0) print(`${place.url} contains nothing yet.`);
@@ -51,7 +58,28 @@ export async function listArchive(place: ArchivePlace, args: Arguments): Promise
       print(
         `${day}  ${kind.padEnd(10)}  ${String(rows).padStart(12)} rows  ${String(bytes).padStart(14)} bytes  ${files.length} files`,
       );
+  if (databaseUrl !== null) await printBacklog(databaseUrl);
   return 0;
+}
+
+async function printBacklog(connectionString: string): Promise<void> {
+  const client = new pg.Client({ connectionString, application_name: 'posthorn archive ls' });
+  try {
+    await client.connect();
+    const { partitions, failedAt, error } = await readArchiveBacklog(client);
+    if (partitions > 0)
+      printError(
+        partitions === 1
+          ? '1 partition waits to be archived. Posthorn deletes it only after that.'
+          : `${partitions} partitions wait to be archived. Posthorn deletes them only after that.`,
+      );
+    if (error !== null)
+      printError(`! Archiving has failed since ${failedAt?.toISOString() ?? 'its start'}: ${error}`);
+  } catch (error) {
+    printError(`Cannot count the partitions that wait to be archived: ${(error as Error).message}`);
+  } finally {
+    await client.end().catch(() => {});
+  }
 }
 
 export async function verifyArchive(place: ArchivePlace, args: Arguments): Promise<number> {
@@ -80,10 +108,10 @@ export async function queryArchive(place: ArchivePlace, args: Arguments): Promis
   };
   let found = 0;
   for (const manifest of await readManifests(target, { kind, day }))
-    for await (const row of searchDay(target, manifest, { columns: wanted })) {
+    await searchDay(target, manifest, { columns: wanted }, (row) => {
       print(JSON.stringify(row));
       found += 1;
-    }
+    });
   if (found === 0) printError('Nothing matches.');
   return found === 0 ? 1 : 0;
 }

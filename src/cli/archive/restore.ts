@@ -1,4 +1,4 @@
-/** `posthorn archive restore`: asks a running server, and waits until it is done. */
+/** `posthorn archive restore`: asks a running server to restore a day or an event, and waits until that is done. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../../config/index.ts';
 import type { Arguments } from '../arguments.ts';
@@ -25,7 +25,9 @@ export async function restoreFromArchive(config: Config, { options }: Arguments)
   for (;;) {
     if (!answer.ok) {
       const problem = (await answer.json().catch(() => null)) as { readonly detail?: string } | null;
-      printError(`It was not restored (${answer.status}): ${problem?.detail ?? answer.statusText}`);
+      printError(
+        `${day ?? event} was not restored (${answer.status}): ${problem?.detail ?? answer.statusText}`,
+      );
       return 1;
     }
     const task = (await answer.json()) as Task;
@@ -34,7 +36,7 @@ export async function restoreFromArchive(config: Config, { options }: Arguments)
       return 0;
     }
     if (task.state === 'failed' || task.state === 'cancelled') {
-      printError(`It was not restored: ${task.error ?? task.state}`);
+      printError(`${day ?? event} was not restored: ${task.error ?? task.state}`);
       return 1;
     }
     await sleep(POLL_MS);

@@ -6,29 +6,29 @@ interface Reader {
   readonly key: keyof Demand;
   /** Units and their factors. The empty unit is the default. */
   readonly units: Readonly<Record<string, number>>;
-  readonly least: number;
-  readonly most: number;
+  readonly min: number;
+  readonly max: number;
   readonly example: string;
 }
 
 const PLAIN = { '': 1 };
 
 const READERS: Readonly<Record<string, Reader>> = {
-  'events-per-day': { key: 'eventsPerDay', units: PLAIN, least: 1, most: 1e12, example: '1e9' },
-  'peak-factor': { key: 'peakFactor', units: PLAIN, least: 1, most: 1_000, example: '3' },
-  'fan-out': { key: 'fanOut', units: PLAIN, least: 0, most: 100_000, example: '1.2' },
+  'events-per-day': { key: 'eventsPerDay', units: PLAIN, min: 1, max: 1e12, example: '1e9' },
+  'peak-factor': { key: 'peakFactor', units: PLAIN, min: 1, max: 1_000, example: '3' },
+  'fan-out': { key: 'fanOut', units: PLAIN, min: 0, max: 100_000, example: '1.2' },
   payload: {
     key: 'payloadBytes',
     units: { '': 1, B: 1, kB: 1_000, KiB: 1_024, MB: 1e6 },
-    least: 0,
-    most: 1e7,
+    min: 0,
+    max: 1e7,
     example: '1kB',
   },
-  'p50-receiver': { key: 'receiverMs', units: { ms: 1, s: 1_000 }, least: 0, most: 30_000, example: '200ms' },
-  failures: { key: 'failures', units: { '%': 0.01, '': 1 }, least: 0, most: 0.95, example: '2%' },
-  endpoints: { key: 'endpoints', units: PLAIN, least: 1, most: 1e8, example: '1000' },
-  'keep-days': { key: 'keepDays', units: PLAIN, least: 0, most: 10_000, example: '90' },
-  'cores-per-node': { key: 'coresPerNode', units: PLAIN, least: 1, most: 1_024, example: '8' },
+  'p50-receiver': { key: 'receiverMs', units: { ms: 1, s: 1_000 }, min: 0, max: 30_000, example: '200ms' },
+  failures: { key: 'failures', units: { '%': 0.01, '': 1 }, min: 0, max: 0.95, example: '2%' },
+  endpoints: { key: 'endpoints', units: PLAIN, min: 1, max: 1e8, example: '1000' },
+  'keep-days': { key: 'keepDays', units: PLAIN, min: 0, max: 10_000, example: '90' },
+  'cores-per-node': { key: 'coresPerNode', units: PLAIN, min: 1, max: 1_024, example: '8' },
 };
 
 /** Throws a `UsageError` that names the option, its value and what is allowed. */
@@ -41,13 +41,13 @@ export function readDemand(options: Readonly<Record<string, string>>): Demand {
   return demand as unknown as Demand;
 }
 
-function readValue(name: string, text: string, { units, least, most, example }: Reader): number {
+function readValue(name: string, text: string, { units, min, max, example }: Reader): number {
   const [, digits, unit] = /^([\d.]+(?:e\d+)?)\s*(\D*)$/i.exec(text.trim()) ?? [];
   const factor = unit === undefined ? undefined : units[unit];
   const value = Number(digits) * (factor ?? Number.NaN);
-  if (Number.isNaN(value) || value < least || value > most)
+  if (Number.isNaN(value) || value < min || value > max)
     throw new UsageError(
-      `--${name}: ${JSON.stringify(text)} is not allowed. Give a number from ${least} to ${most}, such as ${example}.`,
+      `--${name}: ${JSON.stringify(text)} is not allowed. Give a number from ${min} to ${max}, such as ${example}.`,
     );
   return value;
 }

@@ -3,7 +3,7 @@
 export const processKinds = ['api', 'worker', 'postgres'] as const;
 export type ProcessKind = (typeof processKinds)[number];
 
-/** The same cost by its causes. */
+/** One kind of cost (processor time, disk or another), by what causes it. */
 export interface Costs {
   /** Of accepting an event with an empty payload. */
   readonly event: number;

@@ -10,6 +10,7 @@ import {
 } from '../../catalogue/documents/catalogue-file.ts';
 import { writeTypes } from '../../catalogue/documents/write-types.ts';
 import { readSchema } from '../../catalogue/read-schema.ts';
+import { parseTime } from '../../domain/time.ts';
 import type { Arguments } from '../arguments.ts';
 import { print, printError } from '../print.ts';
 import { detailOf, ServerApi } from '../server-api.ts';
@@ -99,11 +100,17 @@ const addressOf = (name: string, version?: string): string => {
 
 const settingsOf = ({ versions: _versions, ...settings }: TypeEntry): object => settings;
 
+/** The server writes times its own way: `2027-01-31T00:00:00Z` in a file is the same as `2027-01-31T00:00:00.000Z`. */
+const withSunset = ({ sunset_at = null }: { readonly sunset_at?: string | null }) => {
+  const time = sunset_at === null ? Number.NaN : parseTime(sunset_at);
+  return { sunset_at: Number.isNaN(time) ? sunset_at : new Date(time).toISOString() };
+};
+
 const isSame = (one: object, other: object): boolean => {
   const text = (entry: object): string =>
     JSON.stringify(
-      Object.entries(withoutDefaults({ status: 'active', ...entry })).toSorted(([a], [b]) =>
-        a < b ? -1 : 1,
+      Object.entries(withoutDefaults({ status: 'active', ...entry, ...withSunset(entry) })).toSorted(
+        ([a], [b]) => (a < b ? -1 : 1),
       ),
     );
   return text(one) === text(other);
@@ -131,11 +138,19 @@ interface ShownVersion extends VersionEntry {
 async function readServer(server: ServerApi): Promise<CatalogueFile> {
   const found: Record<string, TypeEntry> = {};
   const listed = await server.list<ShownType>('/v1/event-types');
-  for (const { name, description, schema, example, deprecated, validation } of listed.toReversed()) {
+  for (const {
+    name,
+    description,
+    schema,
+    example,
+    deprecated,
+    sunset_at,
+    validation,
+  } of listed.toReversed()) {
     const { data } = await server.get<{ data: ShownVersion[] }>(`${addressOf(name)}/versions`);
     const versions = data.toReversed().map((each) => [each.version, entryOf(each)] as const);
     found[name] = {
-      ...withoutDefaults({ description, schema, example, deprecated, validation }),
+      ...withoutDefaults({ description, schema, example, deprecated, sunset_at, validation }),
       ...(versions.length > 0 && { versions: Object.fromEntries(versions) }),
     };
   }

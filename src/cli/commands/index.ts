@@ -4,6 +4,8 @@ import { capacity } from './capacity.ts';
 import { catalogue } from './catalogue.ts';
 import { dev } from './dev.ts';
 import { doctor } from './doctor.ts';
+import { expunged } from './expunged.ts';
+import { kafka } from './kafka.ts';
 import { keys } from './keys.ts';
 import { migrate } from './migrate.ts';
 import { relay } from './relay.ts';
@@ -19,7 +21,9 @@ export const commands: readonly Command[] = [
   keys,
   catalogue,
   relay,
+  kafka,
   archive,
+  expunged,
   rotateEncryptionKey,
   capacity,
 ];

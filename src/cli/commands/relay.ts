@@ -66,7 +66,7 @@ async function runRelay({ flags }: Arguments): Promise<number> {
         const started = await startRelay({
           config,
           log,
-          failed: (error) => {
+          onFailed: (error) => {
             failure = { error };
             stopBecauseOfFailure();
           },

@@ -16,7 +16,7 @@ POSTHORN_ENCRYPTION_KEY. Servers may run meanwhile if they know both keys. To ch
   2. Start them with POSTHORN_ENCRYPTION_KEY=B and POSTHORN_PREVIOUS_ENCRYPTION_KEYS=A: new secrets use B.
   3. Run this command with the same two settings.
   4. Start the servers with B alone. Keep A as long as you keep backups from before.
-You can interrupt it and run it again at any time.`,
+You can interrupt the command and run it again at any time.`,
   async run({ flags }) {
     const config = loadConfig({ mode: 'serve', env: process.env, flags });
     const { databaseUrl, encryptionKey } = requireSettings(config);

@@ -10,6 +10,7 @@ import { runServer, type ServerContext } from '../server-command.ts';
 import { removeSiblingsDirectory } from '../siblings-directory.ts';
 import { requestsOfSupervisor, signalsOfUser } from '../stop-requests.ts';
 import {
+  askToListen,
   CONFIGURATION_EXIT_CODE,
   reportReady,
   roleOfChild,
@@ -18,6 +19,7 @@ import {
 } from '../supervisor.ts';
 import { readVersion } from '../version.ts';
 import { waitForDatabase } from '../wait-for-database.ts';
+import { WaitingServer } from '../waiting-server.ts';
 
 export const serve: Command = {
   name: 'serve',
@@ -26,8 +28,10 @@ export const serve: Command = {
   about: `Starts Posthorn for production. POSTHORN_ADMIN_KEY and POSTHORN_ENCRYPTION_KEY must be set, and DATABASE_URL
 should be. --processes N starts N child processes: one in three answers the API, the others deliver. A child that
 crashes is restarted; with three or more processes, another worker takes over from one that hangs.
-If the database cannot be reached at the start, Posthorn waits for it; with --no-wait it exits with an error.
-SIGTERM stops it gracefully within POSTHORN_DRAIN_MS, a second signal at once.`,
+If the database cannot be reached at the start, Posthorn waits for it and answers GET /readyz with 503; with --no-wait
+it exits with an error.
+SIGTERM stops it gracefully: it serves requests for POSTHORN_LAME_DUCK_MS (5 s) while GET /readyz is 503, then finishes
+within POSTHORN_DRAIN_MS (20 s). A second signal stops it at once. npx does not pass SIGTERM on.`,
   run: (args) => {
     if (cluster.isWorker) {
       return runServer({
@@ -54,18 +58,28 @@ async function start(context: ServerContext): Promise<void> {
 
 async function startHere(context: ServerContext, databaseUrl: string): Promise<string> {
   const { config, log, running } = context;
-  const app = await waitForDatabase({ ...context, databaseUrl }, () =>
-    startApp({ config: { ...config, databaseUrl }, log }),
+  const waiting = answerWhileWaiting(context);
+  const app = await waitForDatabase({ ...context, databaseUrl, onWaiting: () => waiting.open() }, () =>
+    startApp({ config: { ...config, databaseUrl }, log, onBeforeListen: () => waiting.close() }),
   );
   if (app === null) return '';
   running.push({ name: 'app', stop: () => app.stop() });
   return app.url;
 }
 
+/** Answers probes from when the database turns out to be away until the API listens. */
+function answerWhileWaiting({ config, running }: ServerContext): WaitingServer {
+  const waiting = new WaitingServer(config);
+  waiting.openIfSlow();
+  running.push(waiting);
+  return waiting;
+}
+
 async function startChildren(context: ServerContext, databaseUrl: string): Promise<string> {
   const { config, log, running, stopping } = context;
+  const waiting = answerWhileWaiting(context);
   // Migrate once here, not in every child.
-  await waitForDatabase({ ...context, databaseUrl }, () =>
+  await waitForDatabase({ ...context, databaseUrl, onWaiting: () => waiting.open() }, () =>
     migrateDatabase(config.directDatabaseUrl ?? databaseUrl, log),
   );
   if (stopping.aborted) return '';
@@ -75,6 +89,7 @@ async function startChildren(context: ServerContext, databaseUrl: string): Promi
     exec: process.argv[1]!,
     args: process.argv.slice(2),
     env: { DATABASE_URL: databaseUrl },
+    onBeforeListen: () => waiting.close(),
   });
   running.push(supervisor);
   const stopped = new Promise<string>((resolve) =>
@@ -96,6 +111,7 @@ async function startChild(context: ServerContext): Promise<void> {
       log,
       // A worker that shared the port would get a part of the API's requests.
       listens: role === config.role || role === 'api',
+      onBeforeListen: askToListen,
       gatherMetrics: () => metrics.gather(),
       siblings,
     }),

@@ -4,10 +4,16 @@ import { type Config, retentionOf } from '../../config/index.ts';
 import { reportStorage } from '../../manage/storage.ts';
 import { type Client, connectionsPerProcess, DISPATCH_CONNECTIONS } from '../../postgres/database.ts';
 import { readMigrations } from '../../postgres/migrate.ts';
-import { checkRoute, type DatabaseRoute, detectPooling } from '../../postgres/pooler.ts';
+import {
+  checkRoute,
+  type DatabaseRoute,
+  DirectConnectionError,
+  detectPooling,
+} from '../../postgres/pooler.ts';
 import { readArchiveStatus } from '../../postgres/queries/archive.ts';
 import { checkSession } from '../../postgres/queries/check-session.ts';
 import {
+  ownsSchema,
   readAppliedMigrations,
   readMissingGrants,
   readPartitions,
@@ -16,6 +22,8 @@ import {
   sampleSecrets,
   sampleUrls,
 } from '../../postgres/queries/inspect.ts';
+import { listRegions } from '../../postgres/queries/regions.ts';
+import { rolesOfChildren } from '../child-roles.ts';
 import { explainError } from '../explain-error.ts';
 import { type Finding, problem } from './finding.ts';
 import { judgeArchive } from './judge-archive.ts';
@@ -28,8 +36,10 @@ import {
   judgeMigrations,
   judgePartitions,
   judgePooling,
+  judgeRegions,
   judgeSession,
   judgeSource,
+  judgeStandby,
   judgeVacuum,
   judgeVersion,
   judgeWorkers,
@@ -55,14 +65,24 @@ export async function checkDatabase(
   keys: Keys,
   { url, shouldRun }: CheckedDatabase,
 ): Promise<DatabaseReport> {
-  const directUrl = config.directDatabaseUrl ?? url;
+  const { directDatabaseUrl } = config;
+  const directUrl = directDatabaseUrl ?? url;
   try {
     return await withClient(directUrl, async (client) => {
       const route = { databaseUrl: url, directDatabaseUrl: config.directDatabaseUrl };
       return runChecks(client, config, keys, { shouldRun, pooler: await checkPooler(route) });
     });
   } catch (error) {
-    return { findings: [unreachable('Database', error, directUrl)], urls: [] };
+    return {
+      findings: [
+        unreachable(
+          'Database',
+          directDatabaseUrl === null ? error : new DirectConnectionError(directUrl, error),
+          directUrl,
+        ),
+      ],
+      urls: [],
+    };
   }
 }
 
@@ -107,6 +127,22 @@ function unreachable(check: string, error: unknown, databaseUrl: string): Findin
   return problem(check, detail, todo.join(' ') || 'Look at the log of PostgreSQL.');
 }
 
+/** The most connections to PostgreSQL itself that all processes of this node open. */
+export function countConnections(
+  config: Pick<Config, 'role' | 'processes' | 'databasePoolSize' | 'directDatabaseUrl'>,
+): number {
+  const { role, processes, databasePoolSize, directDatabaseUrl } = config;
+  const roles = processes === 1 ? [role] : rolesOfChildren(role, processes);
+  return roles.reduce((sum, each) => {
+    const { all, direct } = connectionsPerProcess({
+      role: each,
+      apiConnections: databasePoolSize,
+      dispatchConnections: DISPATCH_CONNECTIONS,
+    });
+    return sum + (directDatabaseUrl === null ? all : direct);
+  }, 0);
+}
+
 async function runChecks(
   client: Client,
   config: Config,
@@ -116,28 +152,27 @@ async function runChecks(
   const askedAt = Date.now();
   const server = await readServer(client);
   const halfWayMs = (Date.now() - askedAt) / 2;
-  const perProcess = connectionsPerProcess({
-    apiConnections: config.databasePoolSize,
-    dispatchConnections: DISPATCH_CONNECTIONS,
-  });
   const findings = [
     judgeVersion(server),
     judgeDurability(server),
+    judgeStandby(server),
     judgeVacuum(server),
     judgeConnections(server, {
       processes: config.processes,
-      perProcess: config.directDatabaseUrl === null ? perProcess.all : perProcess.direct,
+      connections: countConnections(config),
     }),
     judgeClock(Date.now() - halfWayMs - server.now),
     pooler,
   ];
+  // A standby cannot LISTEN, and the first finding says that it is one.
+  if (server.isStandby) return { findings, urls: [] };
   // Behind a pooler, the locks that this check takes would stay on a connection that other clients use.
   if (pooler.state !== 'problem') findings.push(judgeSession(await checkSession(client)));
   const known = (await readMigrations()).map(({ name }) => name);
   const applied = await readAppliedMigrations(client);
   if (applied !== null) findings.push(judgeGrants(await readMissingGrants(client)));
   if (applied === 'forbidden') return { findings, urls: [] };
-  findings.push(judgeMigrations(applied, known));
+  findings.push(judgeMigrations(applied, known, await ownsSchema(client)));
   if (findings.some(({ check, state }) => check === 'Grants' && state === 'problem'))
     return { findings, urls: [] };
   // The other checks need objects that an older schema may lack.
@@ -150,6 +185,7 @@ async function runChecks(
   findings.push(
     judgePartitions(await readPartitions(client)),
     judgeWorkers(await readWorkers(client), { deadAfterMs: config.deadAfterMs, shouldRun }),
+    judgeRegions(await listRegions(client, config.deadAfterMs), shouldRun),
     judgeSecrets(keys, await sampleSecrets(client)),
     judgeArchive(await readArchiveStatus(client), config.archiveUrl),
     judgeStorage(await reportStorage(client, storageOptions), Date.now()),

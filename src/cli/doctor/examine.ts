@@ -8,6 +8,7 @@ import { checkArchive } from './check-archive.ts';
 import { checkDatabase, checkSource } from './check-database.ts';
 import { checkDisk } from './check-disk.ts';
 import { checkNames, checkProxy, judgeGuard } from './check-egress.ts';
+import { checkRedis } from './check-redis.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 import { judgeKeys, type Keys } from './judge-keys.ts';
 
@@ -51,6 +52,7 @@ export async function examine(
     await checkProxy(config.egressProxy),
     await checkSource(config),
     await checkArchive(config),
+    await checkRedis(config),
   ])
     if (found !== null) findings.push(found);
   return { mode, database, findings };

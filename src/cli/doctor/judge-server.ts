@@ -6,6 +6,7 @@ import type {
   ServerFacts,
   WorkerFacts,
 } from '../../postgres/queries/inspect.ts';
+import type { RegionStatus } from '../../postgres/queries/regions.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 
 const OLDEST_SERVER = 150_000;
@@ -40,6 +41,19 @@ export function judgeDurability({ settings }: ServerFacts): Finding {
   return ok(check, `fsync on, synchronous_commit ${settings.synchronous_commit ?? 'on'}`);
 }
 
+/** Checks whether commits return. */
+export function judgeStandby({ settings, commitsWaiting }: ServerFacts): Finding {
+  const check = 'Standby';
+  const names = settings.synchronous_standby_names ?? '';
+  if (names === '') return ok(check, 'commits wait for no standby');
+  if (commitsWaiting === 0) return ok(check, `commits wait for ${names}, and return`);
+  return problem(
+    check,
+    `Commits wait for a synchronous standby that is away (${names}): nothing can be accepted or recorded.`,
+    'Start the standby, or remove it from synchronous_standby_names and reload.',
+  );
+}
+
 export function judgeVacuum({ settings }: ServerFacts): Finding {
   const check = 'Autovacuum';
   return settings.autovacuum === 'on' && settings.track_counts === 'on'
@@ -60,10 +74,10 @@ const LIMIT_OF: Readonly<Record<ConnectionLimit['of'], { owner: string; todo: st
 /** Judges by the limit that leaves the fewest connections. */
 export function judgeConnections(
   { connectionLimits }: ServerFacts,
-  { processes, perProcess }: { processes: number; perProcess: number },
+  { processes, connections }: { processes: number; connections: number },
 ): Finding {
   const check = 'Connections';
-  const wanted = processes * perProcess;
+  const wanted = connections;
   const room = ({ allowed, usedByOthers }: ConnectionLimit): number => allowed - usedByOthers;
   const tightest = connectionLimits.toSorted((a, b) => room(a) - room(b))[0]!;
   const free = room(tightest);
@@ -141,7 +155,12 @@ export function judgeClock(differenceMs: number): Finding {
   return problem(check, `${detail}: receivers refuse signatures with such a wrong time.`, todo);
 }
 
-export function judgeMigrations(applied: readonly string[] | null, known: readonly string[]): Finding {
+/** `isOwner`: this role may apply migrations, so `serve` does it. */
+export function judgeMigrations(
+  applied: readonly string[] | null,
+  known: readonly string[],
+  isOwner: boolean,
+): Finding {
   const check = 'Schema';
   const todo = 'Run `posthorn migrate`; `dev` and `serve` also do it when they start.';
   if (applied === null) return warning(check, 'This database has no Posthorn schema yet.', todo);
@@ -154,7 +173,7 @@ export function judgeMigrations(applied: readonly string[] | null, known: readon
   const missing = known.slice(applied.length);
   return missing.length === 0
     ? ok(check, `up to date (${applied.at(-1)})`)
-    : warning(
+    : (isOwner ? warning : problem)(
         check,
         `The schema is at ${applied.length === 0 ? 'no version yet' : `version ${applied.length} (${applied.at(-1)})`}; ` +
           `${missing.length} ${missing.length === 1 ? 'migration is' : 'migrations are'} missing, the next is ${missing[0]}.`,
@@ -188,11 +207,25 @@ export function judgeWorkers(
   );
 }
 
+export function judgeRegions(regions: readonly RegionStatus[], shouldRun: boolean): Finding {
+  const check = 'Regions';
+  const used = regions.filter(({ isUsed }) => isUsed);
+  if (used.length === 0) return ok(check, 'no endpoint names a region');
+  const empty = used.filter(({ workers }) => workers === 0).map(({ name }) => name);
+  if (empty.length === 0 || !shouldRun)
+    return ok(check, `endpoints name ${used.map(({ name }) => name).join(', ')}`);
+  return problem(
+    check,
+    `No worker runs in ${empty.join(', ')}, which endpoints name: nothing is sent to them, unless the default region stands in.`,
+    `Start one (\`posthorn serve --role worker --region ${empty[0]}\`), or set POSTHORN_REGION_FALLBACK_AFTER_MS on the workers of the default region.`,
+  );
+}
+
 const DAY_MS = 86_400_000;
 
 export function judgePartitions(facts: readonly PartitionFacts[]): Finding {
   const check = 'Partitions';
-  const todo = 'A running Posthorn creates them: look for "make partitions" in its log.';
+  const todo = 'A running Posthorn creates them: look for "create partitions ahead of time" in its log.';
   const uncovered = facts.filter(({ coversNow }) => !coversNow).map(({ parent }) => parent);
   if (uncovered.length > 0)
     return problem(

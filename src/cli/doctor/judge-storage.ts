@@ -1,4 +1,5 @@
 import { DAY_MS } from '../../domain/retention.ts';
+import type { StorageKind, StoredKind } from '../../domain/storage.ts';
 import type { StorageReport } from '../../manage/storage.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 
@@ -13,9 +14,7 @@ export function judgeStorage(report: StorageReport, now: number): Finding {
   const check = 'Storage';
   const { events } = report.kinds;
   const parts = [
-    ...(['events', 'deliveries', 'attempts'] as const).map(
-      (kind) => `${kind} ${showSize(report.kinds[kind].bytes)}`,
-    ),
+    ...describeKinds(report, now),
     report.bytesPerEvent === null ? null : `${showSize(report.bytesPerEvent)} per event`,
     events.oldestAt === null ? null : `oldest event ${showDays((now - events.oldestAt) / DAY_MS)} old`,
     events.retentionDays === null ? 'kept for ever' : `kept for ${showDays(events.retentionDays)}`,
@@ -36,6 +35,31 @@ export function judgeStorage(report: StorageReport, now: number): Finding {
   const message = `${detail}. At this rate the disk is full in ${showDays(days)}.`;
   return days < VERY_SOON_DAYS ? problem(check, message, todo) : warning(check, message, todo);
 }
+
+/** Kinds that take less of the database are not listed, except for those that every event adds to. */
+const MIN_SHARE = 0.01;
+const ALWAYS: readonly string[] = ['events', 'deliveries', 'attempts'] satisfies StorageKind[];
+
+/** Largest first. A kind whose age or retention differs from that of the events shows it. */
+function describeKinds({ kinds, databaseBytes }: StorageReport, now: number): string[] {
+  const shown = Object.entries(kinds).filter(
+    ([name, { bytes }]) => ALWAYS.includes(name) || bytes >= databaseBytes * MIN_SHARE,
+  );
+  const describe = ([name, kind]: (typeof shown)[number]): string => {
+    const size = `${name.replaceAll('_', ' ')} ${showSize(kind.bytes)}`;
+    const { oldestAt, retentionDays } = kinds.events;
+    const isSame =
+      kind.retentionDays === retentionDays && Math.abs(ageOf(kind, now) - ageOf({ oldestAt }, now)) < 1;
+    if (kind.oldestAt === null || isSame) return size;
+    const kept = kind.retentionDays === null ? 'no limit' : `kept for ${showDays(kind.retentionDays)}`;
+    return `${size} (oldest ${showDays(ageOf(kind, now))}, ${kept})`;
+  };
+  return shown.sort(([, a], [, b]) => b.bytes - a.bytes).map(describe);
+}
+
+/** In days. */
+const ageOf = ({ oldestAt }: Pick<StoredKind, 'oldestAt'>, now: number): number =>
+  oldestAt === null ? 0 : (now - oldestAt) / DAY_MS;
 
 const showDays = (days: number): string => {
   const shown = days < 10 ? Math.round(days * 10) / 10 : Math.round(days);

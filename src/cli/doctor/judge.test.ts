@@ -12,8 +12,10 @@ import {
   judgeDurability,
   judgeMigrations,
   judgePartitions,
+  judgeRegions,
   judgeSession,
   judgeSource,
+  judgeStandby,
   judgeVacuum,
   judgeVersion,
   judgeWorkers,
@@ -31,8 +33,10 @@ const server: ServerFacts = {
     track_counts: 'on',
     wal_level: 'replica',
     default_transaction_read_only: 'off',
+    synchronous_standby_names: '',
   },
   isStandby: false,
+  commitsWaiting: 0,
   connectionLimits: [{ of: 'server', allowed: 97, usedByOthers: 7 }],
   now: 0,
 };
@@ -52,6 +56,15 @@ describe('the server', () => {
     expect(judgeVersion({ ...server, isStandby: true }).state).toBe('problem');
   });
 
+  it('needs the synchronous standby that its commits wait for', () => {
+    const synchronous = withSetting('synchronous_standby_names', 'b');
+    expect(states([judgeStandby(server), judgeStandby(synchronous)])).toEqual(['ok', 'ok']);
+    expect(judgeStandby({ ...synchronous, commitsWaiting: 2 })).toMatchObject({
+      state: 'problem',
+      todo: expect.stringContaining('synchronous_standby_names'),
+    });
+  });
+
   it('must make commits durable', () => {
     expect(judgeDurability(server).state).toBe('ok');
     expect(judgeDurability(withSetting('fsync', 'off')).todo).toContain('fsync = on');
@@ -68,7 +81,8 @@ describe('the server', () => {
   });
 
   it('must allow enough connections', () => {
-    const judge = (processes: number) => judgeConnections(server, { processes, perProcess: 20 }).state;
+    const judge = (processes: number) =>
+      judgeConnections(server, { processes, connections: 20 * processes }).state;
     expect([judge(1), judge(3), judge(4), judge(5)]).toEqual(['ok', 'ok', 'warning', 'problem']);
   });
 
@@ -101,10 +115,15 @@ describe('the server', () => {
 describe('the schema', () => {
   const known = ['0001_a.sql', '0002_b.sql'];
   it('may be missing or old, but not newer', () => {
-    const judge = (applied: string[] | null) => judgeMigrations(applied, known);
+    const judge = (applied: string[] | null, isOwner = true) => judgeMigrations(applied, known, isOwner);
     expect(judge(known).state).toBe('ok');
     expect(judge(null).state).toBe('warning');
-    expect(judge(['0001_a.sql']).detail).toContain('0002_b.sql');
+    expect(judge(['0001_a.sql'])).toMatchObject({
+      state: 'warning',
+      detail: expect.stringContaining('0002_b.sql'),
+    });
+    // This role cannot apply it, so `serve` does not start.
+    expect(judge(['0001_a.sql'], false).state).toBe('problem');
     expect(judge([...known, '0003_c.sql'])).toMatchObject({
       state: 'problem',
       detail: expect.stringContaining('0003_c.sql'),
@@ -139,6 +158,23 @@ describe('shards', () => {
     expect(judge([worker], 128).state).toBe('problem');
     expect(judge([], 256).state).toBe('warning');
     expect(judge([], 256, false).state).toBe('ok');
+  });
+});
+
+describe('regions', () => {
+  const region = { name: 'eu', number: 1, workers: 1, isServed: true, isUsed: true };
+  it('that endpoints name must have workers', () => {
+    expect(judgeRegions([], true).state).toBe('ok');
+    expect(judgeRegions([region], true)).toMatchObject({
+      state: 'ok',
+      detail: expect.stringContaining('eu'),
+    });
+    expect(judgeRegions([region, { ...region, name: 'us', workers: 0 }], true)).toMatchObject({
+      state: 'problem',
+      detail: expect.stringContaining('No worker runs in us'),
+    });
+    expect(judgeRegions([{ ...region, workers: 0, isUsed: false }], true).state).toBe('ok');
+    expect(judgeRegions([{ ...region, workers: 0 }], false).state).toBe('ok');
   });
 });
 

@@ -38,7 +38,7 @@ export const keys = {
     min: 0,
     max: 1_000_000,
     about:
-      'Rate limit per API key or signed-in person, and process, unless the key has its own limit. Requests beyond it get 429. 0 disables the limit.',
+      'Rate limit per API key or signed-in person, unless the key has its own limit. Each process counts for itself, unless POSTHORN_REDIS_URL is set. Requests beyond it get 429. 0 disables the limit.',
   }),
   keyRequestsBurst: integer({
     default: 100,
@@ -61,6 +61,13 @@ export const endpointLimits = {
     max: 1_000_000,
     about:
       'How many endpoints a tenant may have, unless it has its own `max_endpoints`. Endpoints that exist already stay; new ones are refused.',
+  }),
+  maxPatternsPerTenant: integer({
+    default: 100_000,
+    min: 0,
+    max: 100_000_000,
+    about:
+      'How many patterns the `events` of all endpoints of a tenant may have together, beyond one for each endpoint. Every process keeps all patterns in memory, up to 400 bytes each. Endpoints that exist already stay; what would add more is refused.',
   }),
   uniqueEndpoints: boolean({
     default: false,

@@ -23,10 +23,11 @@ export const accepting = {
   }),
   acceptQueueEvents: integer({
     internal: true,
-    default: 10_000,
+    default: 20_000,
     min: 1,
     max: 10_000_000,
-    about: 'Maximum number of events that wait for their commit in one process. Further requests get 503.',
+    about:
+      'Maximum number of events that wait for their commit in one process. Further requests get 503. A tenant may fill half of it.',
   }),
   acceptQueueBytes: bytes({
     internal: true,
@@ -34,6 +35,22 @@ export const accepting = {
     min: KIB,
     max: 16 * GIB,
     about: 'Maximum number of bytes that wait for their commit in one process.',
+  }),
+  shedLoopDelayMs: duration({
+    internal: true,
+    default: 250,
+    min: 0,
+    max: MINUTE,
+    about:
+      'While timers of the process, or of a process of its node that delivers, fire later than this, a part of the published events gets 503. 0: never.',
+  }),
+  shedCommitMs: duration({
+    internal: true,
+    default: 1.5 * SECOND,
+    min: 0,
+    max: MINUTE,
+    about:
+      'While commits of accepted events or of results take longer than this, a part of the published events gets 503. 0: never.',
   }),
   ingestBatchRows: integer({
     internal: true,
@@ -55,7 +72,7 @@ export const accepting = {
     min: 1,
     max: MINUTE,
     about:
-      'Polling interval of the outbox, in the process that drains it. Five times as long after ten seconds without a row.',
+      'Polling interval of the outbox, in the process that drains it. Up to ten times as long while no rows arrive.',
   }),
   outboxStandInMs: duration({
     internal: true,
@@ -69,13 +86,20 @@ export const accepting = {
     min: 0,
     max: 1_000_000,
     about:
-      'Rate limit in events per second, per tenant and process. Events beyond it get 429. 0 disables the limit.',
+      'Rate limit in events per second and tenant. Each process counts for itself, unless POSTHORN_REDIS_URL is set. Events beyond it get 429. 0 disables the limit.',
   }),
   tenantIngestBurst: integer({
     default: 1000,
     min: 1,
     max: 10_000_000,
     about: 'Burst of the rate limit per tenant. A batch larger than this is always refused.',
+  }),
+  tenantUnwrittenDeliveries: integer({
+    default: 500_000,
+    min: 1_000,
+    max: 100_000_000,
+    about:
+      'How many deliveries of large fan-outs (more than 1,000 endpoints) a tenant may have that are accepted and not written yet. At the limit, its next large fan-out gets 429, and its rows in the outbox wait.',
   }),
   idempotencyTtlMs: duration({
     default: 24 * HOUR,
@@ -122,14 +146,15 @@ export const ownership = {
     min: 1,
     max: 100,
     about:
-      'Number of worker crashes on one shard, within the crash window, after which its deliveries are recorded before they are sent.',
+      'Number of worker crashes on one shard, within POSTHORN_CAREFUL_WINDOW_MS, after which Posthorn records the start of each of its deliveries before it sends.',
   }),
   carefulWindowMs: duration({
     internal: true,
     default: 10 * MINUTE,
     min: SECOND,
     max: DAY,
-    about: 'The crash window.',
+    about:
+      'Time within which the crashes for POSTHORN_CAREFUL_AFTER_CRASHES are counted, and for which the shard stays careful.',
   }),
 };
 
@@ -145,14 +170,16 @@ export const dispatching = {
     default: 0.4,
     min: 0.01,
     max: 0.99,
-    about: 'Maximum share of these that retries may use, so that they never delay fresh deliveries.',
+    about:
+      'Maximum share of POSTHORN_MAX_SOCKETS that retries may use, so that they never delay fresh deliveries.',
   }),
   laneItems: integer({
     internal: true,
     default: 200,
     min: 1,
     max: 100_000,
-    about: 'Maximum number of deliveries in memory per endpoint. The rest waits in PostgreSQL.',
+    about:
+      'Maximum number of deliveries in memory per endpoint. The rest waits in PostgreSQL. An endpoint with batches may hold up to ten times as many, or two batches.',
   }),
   laneBudgetItems: integer({
     internal: true,
@@ -174,7 +201,7 @@ export const dispatching = {
     min: 1,
     max: 1_000_000,
     about:
-      'Sending pauses at this many results that are not recorded yet. At most this many deliveries are sent twice if the process dies.',
+      'Sending pauses at this many results that are not recorded yet, besides as many whose rows another transaction keeps locked. At most twice as many deliveries are sent twice if the process dies.',
   }),
   settleLingerMs: duration({
     internal: true,

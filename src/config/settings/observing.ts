@@ -34,14 +34,14 @@ export const health = {
     default: 50,
     min: 1,
     max: 1_000_000,
-    about: 'Minimum number of deliveries in that day for the rule to apply.',
+    about: 'Minimum number of deliveries within a day for POSTHORN_AUTO_DISABLE_DEAD_RATE to apply.',
   }),
   autoDisableDeadMs: duration({
     default: HOUR,
     min: 0,
     max: 23 * HOUR,
     about:
-      'Minimum time between the first and the last of these dead deliveries, in quarters of an hour. A short streak of rejections disables nothing. 0: no minimum.',
+      'Minimum time between the first and the last delivery that died within the day, in quarters of an hour. A short streak of rejections disables nothing. 0: no minimum.',
   }),
   autoDisableFailingMs: duration({
     default: 5 * DAY,
@@ -141,7 +141,8 @@ export const operational = {
     default: SECOND,
     min: 10,
     max: HOUR,
-    about: 'How often operational events are published.',
+    about:
+      'How often operational events are published. Processes other than the owner of shard 0 look for them five times less often.',
   }),
   operationalLevelsMs: duration({
     internal: true,

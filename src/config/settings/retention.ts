@@ -1,5 +1,5 @@
-import { boolean, duration, integer, url } from '../kinds.ts';
-import { HOUR, SECOND } from './units.ts';
+import { boolean, duration, integer, number, url } from '../kinds.ts';
+import { DAY, HOUR, SECOND } from './units.ts';
 
 const MAX_RETENTION_DAYS = 36_500;
 
@@ -45,8 +45,15 @@ export const retention = {
   retentionStatisticsDays: days(
     'STATISTICS',
     400,
-    'Days that statistics by the hour are kept. Finer ones are kept for as long as the API shows them.',
+    'Days that statistics by the hour are kept. `POSTHORN_STATS_MINUTES_MS` is for those by the minute.',
   ),
+  statsMinutesMs: duration({
+    default: 2 * HOUR,
+    min: 2 * HOUR,
+    max: 35 * DAY,
+    about:
+      'How long statistics by the minute are kept, for example `30d`. Each endpoint and each event type of a tenant adds a row for every minute in which it is busy (docs/statistics.md).',
+  }),
   archiveUrl: url({
     default: null,
     schemes: ['file', 's3'],
@@ -56,7 +63,14 @@ export const retention = {
   archivePathStyle: boolean({
     default: null,
     about:
-      'Whether the bucket is a part of the path instead of the host name. If unset: if `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL` is set.',
+      'Whether the bucket is a part of the path instead of the host name. If unset: true if `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL` is set.',
+  }),
+  archiveMaxBusy: number({
+    default: 0.3,
+    min: 0.01,
+    max: 1,
+    about:
+      'Maximum share of the time in which the archive process of a server works. It rests for the remaining time, so that events keep their speed, and does not rest while it is behind (docs/retention.md#archive). 1: full speed.',
   }),
   restoreDays: integer({
     default: 7,
@@ -70,6 +84,6 @@ export const retention = {
     min: 0,
     max: HOUR,
     about:
-      'How long the deletion of a tenant looks for new rows at least, of processes that have not heard of it yet and of requests on the wire.',
+      'Minimum time for which the deletion of a tenant looks for new rows. Processes that do not know of the deletion yet, and requests on the wire, may still write some.',
   }),
 };

@@ -1,5 +1,11 @@
-import { boolean, choice, cidrs, duration, integer, listenAddress, text, url } from '../kinds.ts';
+import { boolean, choice, cidrs, duration, integer, listenAddress, listOf, text, url } from '../kinds.ts';
 import { DAY, MINUTE, SECOND } from './units.ts';
+
+/** Whether the text is a scheme and a host, perhaps with a port, and nothing else. */
+function isOrigin(given: string): boolean {
+  const url = URL.parse(given);
+  return url !== null && ['http:', 'https:'].includes(url.protocol) && url.origin === given;
+}
 
 export const server = {
   port: integer({
@@ -18,12 +24,19 @@ export const server = {
     default: null,
     schemes: ['http', 'https'],
     about:
-      'Base URL of this server for its clients: in links of thin payloads and operational events, in the redirect URI of sign-in, and for `posthorn keys`. If unset: http://HOST:PORT.',
+      'Base URL of this server for its clients: in links of thin payloads and operational events, in the redirect URI of sign-in, and for commands that call the API (`posthorn keys`, `catalogue`, `kafka`, `archive restore`). If unset: http://HOST:PORT.',
   }),
   trustedProxies: cidrs({
     default: [],
     about:
       'Proxies in front of the API whose `X-Forwarded-For` header is trusted, for client addresses in the audit log and for `allowed_ips` of keys. Through such a proxy `/metrics` always needs a key.',
+  }),
+  portalOrigins: listOf({
+    default: [],
+    of: 'an origin such as https://app.example.com',
+    isValid: isOrigin,
+    about:
+      'Origins of the pages that may show the console in a frame, for portal sessions. If unset, no page may.',
   }),
   requestTimeoutMs: duration({
     internal: true,
@@ -70,10 +83,23 @@ export const processes = {
     about:
       'Number of child processes of `serve`. With role `all`, one in three answers the API and the others deliver; with three or more, another worker takes over from one that hangs. 1 runs everything in a single process.',
   }),
+  region: text({
+    default: null,
+    maxLength: 32,
+    about:
+      'The region of the workers of this program, such as `eu`: they send to the endpoints that name it, and to no others. If unset: the default region, for all endpoints without a region. At least one worker of the deployment must be in the default region.',
+  }),
+  regionFallbackAfterMs: duration({
+    default: null,
+    min: SECOND,
+    max: 30 * DAY,
+    about:
+      'When a region has had no worker for this long, workers of the default region send for it, until it has one again. If unset: never, its deliveries wait.',
+  }),
   peerListen: listenAddress({
     default: null,
     about:
-      'Address and port on which this node takes deliveries that other nodes have accepted, such as 10.0.0.5:0 (port 0: a free one for each process). The connections use TLS and prove that both sides know the encryption key. If unset, nodes notify each other through the database.',
+      'Address and port on which this node takes deliveries that other nodes have accepted, such as 10.0.0.5:0 (port 0: a free one for each process). The connections use TLS and prove that both sides know the encryption key. If unset, nodes notify each other through the database, or use POSTHORN_REDIS_URL.',
   }),
   peerHost: text({
     default: null,

@@ -83,13 +83,24 @@ function schemesOf({ requireHttps, allowHttpToLoopback }: EgressPolicy): string 
   return allowHttpToLoopback ? 'https://, or http:// if it leads to loopback' : 'https://';
 }
 
+/** Returns the URL, or why no policy permits it. `schemes` is for the message. */
+function parseHttpUrl(text: string, schemes: string): URL | string {
+  if (text.length > MAX_URL_LENGTH) return `The URL is longer than ${MAX_URL_LENGTH} characters.`;
+  if (!URL.canParse(text)) return 'The URL is malformed.';
+  const url = new URL(text);
+  return url.protocol === 'https:' || url.protocol === 'http:' ? url : `The URL must begin with ${schemes}.`;
+}
+
+/** Returns why no policy permits the URL, or null if its syntax is valid. */
+export function findUrlSyntaxError(text: string): string | null {
+  const url = parseHttpUrl(text, 'https://, or http:// if the operator allows it');
+  return typeof url === 'string' ? url : null;
+}
+
 export function checkUrl(text: string, settings: EgressPolicy): UrlCheck {
   const policy = compilePolicy(settings);
-  if (text.length > MAX_URL_LENGTH) return invalid(`The URL is longer than ${MAX_URL_LENGTH} characters.`);
-  if (!URL.canParse(text)) return invalid('The URL is malformed.');
-  const url = new URL(text);
-  if (url.protocol !== 'https:' && url.protocol !== 'http:')
-    return invalid(`The URL must begin with ${schemesOf(settings)}.`);
+  const url = parseHttpUrl(text, schemesOf(settings));
+  if (typeof url === 'string') return invalid(url);
   if (url.username !== '' || url.password !== '')
     return forbidden('Credentials in the URL are not allowed; use the endpoint’s auth or headers.');
   const host = bareHost(url.hostname);

@@ -81,7 +81,7 @@ export function explainFileError(error: unknown, dataDir: string): unknown {
       return new EmbeddedPostgresError(
         'start_failed',
         `The data directory ${dataDir} cannot be used: something that is not a directory is in its place (${reason}).`,
-        'Name another data directory, or move what is there away.',
+        'Name another data directory, or move the existing file away.',
         { cause: error },
       );
     default:

@@ -43,6 +43,8 @@ export interface EmbeddedPostgresOptions {
   readonly log?: (line: string) => void;
   /** Extra PostgreSQL settings. They override all others. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** Extra environment variables of the server process. */
+  readonly environment?: Readonly<Record<string, string>>;
   /** Where root puts files that PostgreSQL's user could not reach in the data directory. */
   readonly systemDir?: string;
   /** Called while PostgreSQL starts, so that the caller can do other work meanwhile. */
@@ -65,7 +67,8 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
 }
 
 async function start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
-  const { dataDir, log = () => {}, settings = {}, systemDir = '/var/lib/posthorn', onSpawned } = options;
+  const { dataDir, log = () => {}, settings = {}, environment = {}, onSpawned } = options;
+  const { systemDir = '/var/lib/posthorn' } = options;
   const home = await findHome(dataDir, systemDir, log);
   const lock = await takePosthornLock(home);
   const undo: (() => unknown)[] = [lock.release];
@@ -77,7 +80,16 @@ async function start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres
     const socketDirectory = await prepareSocketDirectory(home, runAs);
     const connectionString = await buildConnectionString(home, socketDirectory);
 
-    const launch = { home, binaries, runAs, socketDirectory, extraSettings: settings, log, onSpawned };
+    const launch = {
+      home,
+      binaries,
+      runAs,
+      socketDirectory,
+      extraSettings: settings,
+      environment,
+      log,
+      onSpawned,
+    };
     const server = keepRunning(
       await launchServer(launch),
       async () => {

@@ -18,6 +18,7 @@ export interface Launch {
   readonly runAs: RunAs;
   readonly socketDirectory: string;
   readonly extraSettings: Readonly<Record<string, string>>;
+  readonly environment: Readonly<Record<string, string>>;
   readonly log: (line: string) => void;
   /** Called when the process runs, but does not accept connections yet. */
   readonly onSpawned?: (() => void) | undefined;
@@ -48,7 +49,7 @@ export async function launchServer(launch: Launch): Promise<RunningServer> {
 type Attempt = { server: RunningServer } | { output: string; explain(): Promise<EmbeddedPostgresError> };
 
 async function tryToLaunch(launch: Launch): Promise<Attempt> {
-  const { home, binaries, runAs, socketDirectory, extraSettings } = launch;
+  const { home, binaries, runAs, socketDirectory, extraSettings, environment } = launch;
   await clearSocket(socketDirectory);
   const logFile = await openServerLog(home);
   const settings = Object.entries({ ...fixedSettings(socketDirectory), ...extraSettings });
@@ -57,7 +58,7 @@ async function tryToLaunch(launch: Launch): Promise<Attempt> {
     ['-D', home.cluster, ...settings.flatMap(([name, value]) => ['-c', `${name}=${value}`])],
     {
       cwd: '/',
-      env: serverEnvironment(),
+      env: { ...serverEnvironment(), ...environment },
       // A session of its own: Ctrl-C in the terminal reaches only Posthorn, which finishes its work and then stops the
       // server.
       detached: true,

@@ -1,3 +1,4 @@
+import type { QueryConfig } from 'pg';
 import type { UnmatchedReason } from '../../domain/event.ts';
 import type { Uuid } from '../../domain/ids.ts';
 import {
@@ -10,218 +11,81 @@ import {
   type KeyHolder,
 } from '../../ports/accept-log.ts';
 import type { Pool } from '../database.ts';
-import { journalAccepted, journalOfAccepted, journalSkipped } from './stats-journal.ts';
+import { lostPartition, partitionValues } from './accept-from-kafka.ts';
+import { CHECKS, type Check, guardedStatement, type Origin, plainStatement } from './accept-statements.ts';
+import { journalOfAccepted } from './stats-journal.ts';
 
-// The payloads of a batch are sent as one blob that is cut up here. As an array of bytea they would be sent in
-// hexadecimal (31 instead of 10 µs per event). The arrays contain ids, numbers and names that need no quoting.
-const INCOMING = `
-  unnest($2::uuid[], $3::text[], $4::text[], $5::int[], $6::int[], $7::int[])
-         with ordinality as t(id, tenant, type, start, length, fanout, n)`;
-
-// A delivery that is due later ages from then on: scheduled for next week, it must not have expired when it is due.
-// $8: delivery ids, $9: index of the event (1-based), $10: endpoints, $11: due, $12: fifo.
-const FANOUT = `
-  unnest($8::uuid[], $9::int[], $10::uuid[], $11::float8[], $12::boolean[])
-         with ordinality as d(id, n, endpoint_id, due_at, fifo, position)`;
-
-/**
- * Deliveries to disabled endpoints: delivery ids, index of the event (1-based), endpoints. A statement has them as its last
- * parameters, and only if there are any, so that a batch without them costs nothing more.
- */
-interface Skipping {
-  readonly firstParameter: number;
-  /** Joins and conditions that leave only the deliveries of events that this statement writes, with `n` and `k.id`. */
-  readonly ofWritten: string;
+function originOf({ outboxSeqs, partition, fromParkedRecords = false }: AppendOptions): Origin {
+  if (partition !== undefined) return 'partition';
+  if (outboxSeqs === null) return 'requests';
+  return fromParkedRecords ? 'parked' : 'outbox';
 }
 
-const skipping = ({ firstParameter, ofWritten }: Skipping): string => `
-    skipped as (
-      insert into posthorn.deliveries (id, endpoint_id, status, reason, attempts, replays, finished_at, tenant, event_type)
-      select k.id, k.endpoint_id, 'skipped', 'endpoint_disabled', 0, 0, now(), ($3::text[])[n], ($4::text[])[n]
-        from unnest($${firstParameter}::uuid[], $${firstParameter + 1}::int[], $${firstParameter + 2}::uuid[]) as k(id, n, endpoint_id)
-        ${ofWritten}
-      returning endpoint_id
-    ),
-    counted_skipped as (${journalSkipped('skipped')}
-    ),`;
-
-// The function is called only for a tenant whose data is being deleted, and throws. The index of such tenants is empty.
-const CURRENT = `current as materialized (
-      select version from posthorn.subscription_version
-       where not exists (select from posthorn.tenants t
-                          where t.expunging_at is not null and t.id = any ($3::text[]) and posthorn.refuse_publish(t.id)))`;
-
-// The usual case: no keys, first try. The statement that writes also reads the version, and a batch that was matched
-// against an older version writes nothing.
-const plain = (name: string, { skips }: { skips: boolean }) => ({
-  name,
-  text: `
-    with ${CURRENT},${
-      skips ? skipping({ firstParameter: 16, ofWritten: 'where (select version from current) = $1' }) : ''
-    }
-    accepted as (
-      insert into posthorn.events (id, tenant, type, data, deliveries, options)
-      select id, tenant, type, substring($13::bytea from start for length), fanout, ($14::json -> n::text)
-        from ${INCOMING} where (select version from current) = $1
-    ),
-    queued as (
-      insert into posthorn.queue (id, endpoint_id, due_at, ages_from, fifo, tenant, event_type)
-      select id, endpoint_id, to_timestamp(due_at), to_timestamp(due_at), fifo, ($3::text[])[n], ($4::text[])[n]
-        from ${FANOUT} where (select version from current) = $1
-    ),
-    counted as (
-      insert into posthorn.stats_journal (counts) select $15::text where (select version from current) = $1
-    )
-    select version from current`,
-});
-const PLAIN = plain('accept_plain', { skips: false });
-const PLAIN_SKIPPING = plain('accept_plain_skipping', { skips: true });
-
-// Locks the outbox rows before anything is written for them: a row that another process has stored meanwhile no longer
-// exists, and must not take the key. The statement deletes the rows, so each becomes an event exactly once. A row that
-// loses its idempotency key stays and is stored without the key later.
-const LOCK_OUTBOX_ROWS = `
-    locked_rows as materialized (
-      select o.seq, o.id from posthorn.outbox o
-       where o.seq = any ($20::bigint[]) and (select version from current) = $1 order by o.seq for update
-    ),`;
-// Not a join: the planner cannot estimate the number of rows, and scanned the whole backlog for each.
-const DELETE_OUTBOX_ROWS = `
-    deleted_rows as (
-      delete from posthorn.outbox where seq = any (array(
-        select seq from locked_rows where id <> all (array(
-          select id from incoming where key is not null and id <> all (array(select event_id from won))))))
-    ),`;
-
-// From parameter `first` on: index of the event (1-based), first ordinal, endpoints, has_fifo, was_disabled, deliver_at.
-const storeSlices = (first: number): string => `
-    reserved as materialized (
-      select n, nextval('posthorn.acceptance_order') as seq from (select n from incoming order by n) as events
-    ),
-    sliced as (
-      insert into posthorn.fan_out_slices
-             (event_id, first_ordinal, tenant, event_type, seq, endpoint_ids, has_fifo, was_disabled, deliver_at)
-      select i.id, s.first_ordinal, i.tenant, i.type, r.seq, s.endpoint_ids::uuid[], s.has_fifo, s.was_disabled,
-             to_timestamp(s.deliver_at)
-        from unnest($${first}::int[], $${first + 1}::int[], $${first + 2}::text[], $${first + 3}::boolean[], $${first + 4}::boolean[],
-                    $${first + 5}::float8[])
-             as s(n, first_ordinal, endpoint_ids, has_fifo, was_disabled, deliver_at)
-        join incoming i using (n) join accepted a on a.id = i.id join reserved r using (n)
-    ),`;
-
-type Variant = 'usual' | 'skipping' | 'sliced';
-
-/** What a guarded statement writes besides the usual, by variant. Its parameters are the last ones, from `first` on. */
-const VARIANTS: Record<Variant, (first: number) => string> = {
-  usual: () => '',
-  skipping: (first) =>
-    skipping({
-      firstParameter: first,
-      ofWritten: 'join incoming i using (n) join accepted a on a.id = i.id',
-    }),
-  sliced: storeSlices,
-};
-
-// With idempotency keys, or if an earlier try may have been committed. Keys are sorted, or two batches with two keys in
-// common could deadlock. An expired key is taken over; a key that an earlier try of the same event took counts as won.
-// Deliveries are written only for events that this statement writes: those of an earlier try may be delivered already.
-// An event with unwritten deliveries is alone in its batch ("sliced"): all its deliveries share one acceptance number.
-const guarded = (name: string, { fromOutbox, variant }: { fromOutbox: boolean; variant: Variant }) => ({
-  name,
-  text: `
-    with ${CURRENT},${fromOutbox ? LOCK_OUTBOX_ROWS : ''}
-    incoming as materialized (
-      select t.*, ($15::text[])[n] as key, ($16::bytea[])[n] as fingerprint
-        from ${INCOMING} where (select version from current) = $1
-         ${fromOutbox ? 'and t.id = any (array(select id from locked_rows))' : ''}
-    ),
-    won as (
-      insert into posthorn.idempotency_keys as k (tenant, key, event_id, fingerprint, expires_at)
-      select tenant, key, id, fingerprint, now() + make_interval(secs => $17::float8)
-        from incoming where key is not null order by tenant, key
-          on conflict (tenant, key) do update
-         set event_id = excluded.event_id, fingerprint = excluded.fingerprint, expires_at = excluded.expires_at
-       where k.expires_at <= now() or k.event_id = excluded.event_id
-      returning event_id
-    ),
-    accepted as (
-      insert into posthorn.events (id, tenant, type, data, deliveries, idempotency_key, options)
-      select id, tenant, type, substring($13::bytea from start for length), fanout, key, ($14::json -> n::text)
-        from incoming where key is null or id = any (array(select event_id from won))
-          on conflict (id) do nothing
-      returning id
-    ),${fromOutbox ? DELETE_OUTBOX_ROWS : ''}${VARIANTS[variant](fromOutbox ? 21 : 20)}
-    queued as (
-      insert into posthorn.queue (id, endpoint_id, due_at, ages_from, fifo, tenant, event_type${variant === 'sliced' ? ', seq' : ''})
-      select d.id, d.endpoint_id, to_timestamp(d.due_at), to_timestamp(d.due_at), d.fifo, i.tenant, i.type${variant === 'sliced' ? ', r.seq' : ''}
-        from ${FANOUT} join incoming i using (n) join accepted a on a.id = i.id ${variant === 'sliced' ? 'join reserved r using (n)' : ''}
-       order by d.position
-    ),
-    -- Usually all events are new. If not, the statement counts the new ones itself.
-    counted as (
-      insert into posthorn.stats_journal (counts) select $18::text where (select count(*) from accepted) = $19
-    ),
-    counted_some as (${journalAccepted('incoming join accepted using (id) where (select count(*) from accepted) <> $19')}
-    )
-    select version, array(select id::text from accepted) as written from current`,
-});
-const GUARDED = {
-  usual: guarded('accept_guarded', { fromOutbox: false, variant: 'usual' }),
-  skipping: guarded('accept_guarded_skipping', { fromOutbox: false, variant: 'skipping' }),
-  sliced: guarded('accept_guarded_sliced', { fromOutbox: false, variant: 'sliced' }),
-};
-const FROM_OUTBOX = {
-  usual: guarded('accept_from_outbox', { fromOutbox: true, variant: 'usual' }),
-  skipping: guarded('accept_from_outbox_skipping', { fromOutbox: true, variant: 'skipping' }),
-  sliced: guarded('accept_from_outbox_sliced', { fromOutbox: true, variant: 'sliced' }),
-};
-
+/** If something has changed, a second statement writes the events all the same if no endpoint of their tenants has. */
 export async function acceptEvents(
   pool: Pool,
   events: readonly EventRecord[],
   options: AppendOptions,
 ): Promise<AppendResult> {
-  const { outboxSeqs } = options;
+  const toStatement = prepare(events, options);
+  for (const check of CHECKS) {
+    const { rows } = await pool.query<AcceptAnswer>(toStatement(check));
+    const answer = rows[0]!;
+    if (Number(answer.version) !== options.endpointVersion) continue;
+    if (answer.is_owned === false) throw lostPartition(options.partition!);
+    return { stale: false, written: answer.written === undefined ? 'all' : new Set(answer.written) };
+  }
+  return { stale: true };
+}
+
+interface AcceptAnswer {
+  readonly version: string;
+  /** Of a guarded statement. */
+  readonly written?: Uuid[];
+  /** Of a statement for a Kafka partition. */
+  readonly is_owned?: boolean;
+}
+
+/** Returns a function that makes the query with this check. */
+function prepare(events: readonly EventRecord[], options: AppendOptions): (check: Check) => QueryConfig {
+  const { outboxSeqs, partition } = options;
+  const origin = originOf(options);
   const isSliced = events.some((event) => event.unwritten !== undefined);
   const isGuarded =
     isSliced ||
-    outboxSeqs !== null ||
+    origin !== 'requests' ||
     options.mayBeStored ||
     events.some((event) => event.idempotencyKey !== null);
+  const skips = events.some(({ skipped }) => skipped.length > 0);
+  const skippedValues = skips ? toSkippedValues(events) : [];
   const values = [
     options.endpointVersion,
     ...eventValues(events),
     ...deliveryValues(events),
     ...payloadValues(events),
   ];
-  const skips = events.some(({ skipped }) => skipped.length > 0);
-  const skippedValues = skips ? toSkippedValues(events) : [];
   if (!isGuarded) {
-    const { rows } = await pool.query<{ version: string }>({
-      ...(skips ? PLAIN_SKIPPING : PLAIN),
-      values: [...values, journalOfAccepted(events), ...skippedValues],
-    });
-    return Number(rows[0]!.version) === options.endpointVersion
-      ? { stale: false, written: 'all' }
-      : { stale: true };
+    values.push(journalOfAccepted(events), ...skippedValues);
+    return (check) => ({ ...plainStatement(check, skips), values });
   }
-  const { rows } = await pool.query<{ version: string; written: Uuid[] }>({
-    ...(outboxSeqs === null ? GUARDED : FROM_OUTBOX)[isSliced ? 'sliced' : skips ? 'skipping' : 'usual'],
-    values: [
-      ...values,
-      events.map((event) => event.idempotencyKey),
-      events.map((event) => event.fingerprint),
-      options.idempotencyTtlMs / 1000,
-      journalOfAccepted(events),
-      events.length,
-      ...(outboxSeqs === null ? [] : [literal(outboxSeqs)]),
-      ...(isSliced ? sliceValues(events) : skippedValues),
-    ],
-  });
-  const answer = rows[0]!;
-  return Number(answer.version) === options.endpointVersion
-    ? { stale: false, written: new Set(answer.written) }
-    : { stale: true };
+  values.push(
+    events.map((event) => event.idempotencyKey),
+    events.map((event) => event.fingerprint),
+    keyTimes(options),
+    journalOfAccepted(events),
+    events.length,
+    ...(outboxSeqs === null ? [] : [literal(outboxSeqs)]),
+    ...(partition === undefined ? [] : partitionValues(partition)),
+    ...(isSliced ? sliceValues(events) : skippedValues),
+  );
+  const variant = isSliced ? 'sliced' : skips ? 'skipping' : 'usual';
+  return (check) => ({ ...guardedStatement(check, origin, variant), values });
+}
+
+/** In seconds. Null: by the database's clock. */
+function keyTimes({ idempotencyTtlMs, now, mayExpireKeys = true }: AppendOptions): (number | null)[] {
+  const nowSeconds = now === undefined ? null : now / 1000;
+  return [idempotencyTtlMs / 1000, nowSeconds, mayExpireKeys ? nowSeconds : 0];
 }
 
 /** Formats a PostgreSQL array of values that need no quoting: ids, numbers, validated names. */

@@ -1,7 +1,7 @@
 /** What the database knows about the archive: requests, parts, failures. */
 import { ArchiveError, type ArchiveKind, dayOf, isDay } from '../../domain/archive.ts';
 import { newId, timeOfId, type Uuid } from '../../domain/ids.ts';
-import type { ArchiveProgress, RecordedPart, StalePart, Tombstones } from '../../ports/archive-store.ts';
+import type { ArchiveProgress, RecordedPart, StalePart } from '../../ports/archive-store.ts';
 import type { Partition } from '../../ports/retention-store.ts';
 import type { Pool, Queryable } from '../database.ts';
 import { WHOLE_TENANT } from './expunge-tenant.ts';
@@ -27,6 +27,7 @@ export async function hasArchiveWork(pool: Pool): Promise<boolean> {
   const { rows } = await pool.query<{ found: boolean }>(
     `select exists (select from ${REQUESTED})
          or exists (select from posthorn.archive_parts where stale_at is not null)
+         or exists (select from posthorn.expunged x, posthorn.archive_state s where x.seq > s.tombstones_copied)
          or exists (select from posthorn.tasks where kind = 'restore' and state in ('queued', 'running')) as found`,
   );
   return rows[0]!.found;
@@ -39,6 +40,27 @@ export async function listRequested(pool: Pool): Promise<Partition[]> {
        from ${REQUESTED} order by a.from_at, a.requested_at`,
   );
   return rows.map(({ from_ms, to_ms, ...rest }) => ({ ...rest, fromMs: from_ms, toMs: to_ms }));
+}
+
+/** How long a partition may wait for an export that rests. An alert fires after two days. */
+const MAX_WAIT = "interval '1 day'";
+
+/** Whether a partition waits too long for its export, or a younger one of its kind has expired too. `days`: 0 is for ever. */
+export async function isArchiveBehind(
+  pool: Pool,
+  days: Readonly<Record<ArchiveKind, number>>,
+): Promise<boolean> {
+  const { rows } = await pool.query<{ is_behind: boolean }>(
+    `select exists (
+       select from ${REQUESTED}
+          and (a.requested_at < now() - ${MAX_WAIT}
+               or exists (select from posthorn.partitions y
+                           where y.parent = a.parent and y.state = 'attached' and not y.kept and y.from_at > a.from_at
+                             and y.to_at <= now() - nullif(($1::jsonb ->> y.parent)::int, 0) * interval '1 day')))
+       as is_behind`,
+    [JSON.stringify(days)],
+  );
+  return rows[0]!.is_behind;
 }
 
 const PART = `p.kind, p.day::text as day, p.part, p.partition, p.archive, p.rows::float8 as rows, p.bytes::float8 as bytes, p.sha256,
@@ -73,29 +95,27 @@ export async function listStaleParts(pool: Pool): Promise<StalePart[]> {
   return rows;
 }
 
-export async function readTime(pool: Pool): Promise<number> {
-  const { rows } = await pool.query<{ now: number }>(
-    'select extract(epoch from clock_timestamp())::float8 * 1000 as now',
-  );
-  return rows[0]!.now;
-}
-
-/** Expunges are dated when their transaction begins, but what they delete is visible until it ends. */
-const MARGIN = "interval '1 minute'";
-
 /**
- * Records a new part. It is stale if something was expunged while the file was written: the file may contain it. The lock waits for
- * expunges that are not committed; later ones mark the part.
+ * Records a new part. It is stale if something was expunged while the file was written, or if a tombstone is not applied yet: the
+ * file may contain it. The lock waits for expunges that are not committed; later ones mark the part.
  */
-export async function insertPart(client: Queryable, part: RecordedPart, startedAt: number): Promise<void> {
+export async function insertPart(
+  client: Queryable,
+  part: RecordedPart,
+  lastTombstone: string,
+): Promise<void> {
   await client.query('lock table posthorn.expunged in share mode');
   await client.query(
     `insert into posthorn.archive_parts (kind, day, part, partition, archive, rows, bytes, sha256, rows_sha256, min_id, max_id, tenants,
                                          stale_at)
-     values ($1, $2::date, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::text[],
+     values ($1::text, $2::date, $3, $4, $5, $6, $7, $8, $9, $10::uuid, $11::uuid, $12::text[],
              case when exists (select from posthorn.expunged x
-                                where x.at >= to_timestamp($13::float8 / 1000) - ${MARGIN}
-                                   or (x.kind = 'tenant' and x.applied_at is null)) then clock_timestamp() end)`,
+                                where (x.seq > $13::bigint or x.applied_at is null or x.settle_until is not null)
+                                  and (x.kind = 'tenant'
+                                       or (x.kind = 'event' and $1 <> 'deliveries' and x.id >= posthorn.event_of_delivery($10::uuid)::text
+                                           and x.id <= $11::uuid::text)
+                                       or (x.kind = 'batch' and $1 = 'attempts' and x.first_id <= $11::uuid and x.last_id >= $10::uuid)))
+                  then clock_timestamp() end)`,
     [
       part.kind,
       part.day,
@@ -109,7 +129,7 @@ export async function insertPart(client: Queryable, part: RecordedPart, startedA
       part.minId,
       part.maxId,
       part.tenants,
-      startedAt,
+      lastTombstone,
     ],
   );
 }
@@ -160,7 +180,7 @@ export async function markVerified(pool: Pool, partition: string, rows: number):
   );
 }
 
-/** One task per partition. An export that is repeated continues its task. */
+/** One task per partition. An export that is repeated continues its task, also if it failed: a full store fails it every minute. */
 export async function openArchiveTask(
   pool: Pool,
   { name, table }: Partition,
@@ -168,8 +188,12 @@ export async function openArchiveTask(
 ): Promise<Uuid> {
   const { rows } = await pool.query<{ id: Uuid }>(
     `with open as (
-       update posthorn.tasks set total = $3::int, heartbeat_at = clock_timestamp(), updated_at = now()
-        where kind = 'archive' and state = 'running' and why = $1::text returning id
+       update posthorn.tasks
+          set state = 'running', error = null, finished_at = null, total = $3::int, heartbeat_at = clock_timestamp(), updated_at = now()
+        where id = (select id from posthorn.tasks
+                     where kind = 'archive' and state in ('running', 'failed') and why = $1::text
+                     order by created_at desc limit 1)
+       returning id
      ),
      made as (
        insert into posthorn.tasks (id, kind, state, selection, why, total, created_by, heartbeat_at)
@@ -228,8 +252,23 @@ export async function readArchiveStatus(client: Queryable): Promise<ArchiveStatu
   const { rows } = await client.query<ArchiveStatus>(
     'select is_required as "isRequired", error from posthorn.archive_state',
   );
-  // Without the row nobody knows: nothing is dropped until somebody decides.
+  // Without the row it is not known whether there is an archive: drop nothing.
   return rows[0] ?? { isRequired: true, error: 'The table posthorn.archive_state is empty.' };
+}
+
+export interface ArchiveBacklog {
+  /** Partitions that wait until they are archived. */
+  readonly partitions: number;
+  readonly failedAt: Date | null;
+  readonly error: string | null;
+}
+
+export async function readArchiveBacklog(client: Queryable): Promise<ArchiveBacklog> {
+  const { rows } = await client.query<ArchiveBacklog>(
+    `select (select count(*)::int from ${REQUESTED}) as partitions, s.failed_at as "failedAt", s.error
+       from (select) one left join posthorn.archive_state s on true`,
+  );
+  return rows[0]!;
 }
 
 export async function setArchiveRequired(client: Queryable, isRequired: boolean): Promise<void> {
@@ -246,22 +285,6 @@ export async function readDeploymentId(pool: Pool): Promise<Uuid> {
   if (row === undefined)
     throw new ArchiveError('The table posthorn.archive_state is empty. Run `posthorn migrate`.');
   return row.deployment_id;
-}
-
-/** What was expunged of the events and attempts between these ids. */
-export async function readTombstones(
-  client: Queryable,
-  { minId, maxId }: Pick<RecordedPart, 'minId' | 'maxId'>,
-): Promise<Tombstones> {
-  const { rows } = await client.query<{ kind: 'event' | 'tenant'; id: string; at_ms: number }>(
-    `select x.kind, x.id, extract(epoch from x.at)::float8 * 1000 as at_ms from posthorn.expunged x
-      where x.kind = 'tenant'
-         or (x.kind = 'event' and x.id >= posthorn.event_of_delivery($1::uuid)::text and x.id <= $2::uuid::text)`,
-    [minId, maxId],
-  );
-  const of = (kind: 'event' | 'tenant'): Map<string, number> =>
-    new Map(rows.filter((row) => row.kind === kind).map(({ id, at_ms }) => [id, at_ms]));
-  return { events: of('event'), tenants: of('tenant') };
 }
 
 export interface ArchivedDay {
@@ -281,7 +304,7 @@ export async function findArchivedDay(
   tenant: string | null,
 ): Promise<ArchivedDay | null> {
   const wanted = dayOf(timeOfId(eventId));
-  // An id that nobody made may name a year that PostgreSQL cannot read.
+  // A caller may pass any id, and PostgreSQL cannot read every year that an id can contain.
   if (!isDay(wanted)) return null;
   const { rows } = await client.query<ArchivedDay>(
     `select p.archive, p.day::text as day, p.part from posthorn.archive_parts p
@@ -301,14 +324,6 @@ export async function hasArchivedDay(client: Queryable, day: string): Promise<bo
     [day],
   );
   return rows[0]!.found;
-}
-
-/** Marks an event that is only in the archive as expunged. Its files are rewritten by the next run. */
-export async function insertTombstone(client: Queryable, eventId: Uuid): Promise<void> {
-  await client.query(
-    `insert into posthorn.expunged (kind, id, applied_at) values ('event', $1, now()) on conflict (kind, id) do nothing`,
-    [eventId],
-  );
 }
 
 /** Whether a file that must be rewritten may contain this event. */

@@ -30,6 +30,9 @@ export interface AuditEntry {
   readonly changes: readonly FieldChange[];
 }
 
+/** The scope of the operator's keys and people. Only they can change objects of several tenants. */
+export const OPERATOR_SCOPE = 'admin';
+
 const COLUMNS =
   'id, tenant, actor, actor_name, scope, action, object_type, object_id, request_id, address, changes';
 
@@ -83,6 +86,8 @@ export async function insertOwnAuditEntry(
 export interface AuditFilter extends IdRange {
   readonly tenant: string | null;
   readonly actor: string | null;
+  /** Only changes of the operator, or only those of others. Null: both. */
+  readonly byOperator: boolean | null;
   readonly action: string | null;
   readonly objectId: string | null;
   readonly limit: number;
@@ -111,6 +116,8 @@ export function auditStatement(filter: AuditFilter): { text: string; values: unk
       ? byIndex([], [], filter, bind)
       : byIndex([first.column], [hideFromPlanner(first.value)], filter, bind);
   const moreConditions = others.map(({ column, value }) => `q.${column} = ${value}`);
+  if (filter.byOperator !== null)
+    moreConditions.push(`(q.scope = ${bind(OPERATOR_SCOPE)}) = ${bind(filter.byOperator)}`);
   return { text: listQuery('audit_log', COLUMNS, range, moreConditions, '$1'), values };
 }
 

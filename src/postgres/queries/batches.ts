@@ -2,14 +2,16 @@ import type { Uuid } from '../../domain/ids.ts';
 import type { BatchStart, OpenBatch, StoredBatch } from '../../ports/batch-log.ts';
 import type { Pool, Queryable } from '../database.ts';
 import { QUEUE_COLUMNS, type QueueRow, toLoaded } from './load-lanes.ts';
+import { ownerOfLane, shardOfLane } from './ownership.ts';
 
-// The shards are locked, so that a batch is either recorded before another worker takes the shard, or not at all: the next
-// owner reads the open batches once. The queue is looked up by key ("= any"): a plan made while it was empty would scan it.
+// The shards are locked, so that a batch is either recorded before another worker takes the shard or the lane moves to
+// another one, or not at all: the next owner reads the open batches once. Each delivery is looked up by its key: "offset 0" keeps the planner from a join, which
+// would compare every delivery with every row.
 const RECORD = {
   name: 'record_batches',
   text: `
     with incoming as materialized (
-      select * from json_to_recordset($1::json) as t(id uuid, endpoint_id uuid, shard smallint, delivery_ids uuid[], attempts int[])
+      select * from json_to_recordset($1::json) as t(id uuid, endpoint_id uuid, shard smallint, delivery_ids uuid[], attempts int[], at float8)
     ),
     owned as materialized (
       select s.shard from posthorn.shards s
@@ -17,10 +19,11 @@ const RECORD = {
     ),
     allowed as materialized (
       select i.* from incoming i join owned using (shard)
-       where cardinality(i.delivery_ids) = (
+       where ${shardOfLane('i.endpoint_id')} = i.shard
+         and cardinality(i.delivery_ids) = (
                select count(*) from unnest(i.delivery_ids, i.attempts) as m(id, attempts)
-                 join posthorn.queue q on q.id = m.id and q.attempts = m.attempts
-                where q.id = any (i.delivery_ids))
+                cross join lateral (
+                      select from posthorn.queue q where q.id = m.id and q.attempts = m.attempts offset 0) as waiting)
          and not exists (select from posthorn.batches b where b.id = i.id and b.delivery_ids <> i.delivery_ids)
     ),
     stored as (
@@ -29,12 +32,11 @@ const RECORD = {
     ),
     opened as (
       insert into posthorn.open_batches (id, endpoint_id, started_at)
-      select id, endpoint_id, clock_timestamp() from allowed
+      select id, endpoint_id, greatest(clock_timestamp(), to_timestamp(at)) from allowed
           on conflict (id) do update set started_at = excluded.started_at
     ),
     closed as (
-      delete from posthorn.open_batches o using posthorn.shards s
-       where o.id = any ($2::uuid[]) and s.shard = get_byte(uuid_send(o.endpoint_id), 15) and s.owner = $3
+      delete from posthorn.open_batches o where o.id = any ($2::uuid[]) and ${ownerOfLane('o.endpoint_id')} = $3
     )
     select id from allowed`,
 };
@@ -46,12 +48,13 @@ export async function recordBatches(
   ended: readonly Uuid[],
   workerId: Uuid,
 ): Promise<Set<Uuid>> {
-  const rows = starts.map(({ id, endpointId, shard, members }) => ({
+  const rows = starts.map(({ id, endpointId, shard, members, at }) => ({
     id,
     endpoint_id: endpointId,
     shard,
-    delivery_ids: members.map(({ deliveryId }) => deliveryId),
-    attempts: members.map(({ attempts }) => attempts),
+    at: at === undefined ? null : at / 1000,
+    delivery_ids: `{${members.map(({ deliveryId }) => deliveryId).join(',')}}`,
+    attempts: `{${members.map(({ attempts }) => attempts).join(',')}}`,
   }));
   const { rows: allowed } = await pool.query<{ id: Uuid }>({
     ...RECORD,
@@ -110,10 +113,18 @@ export async function findBatchMembers(
   return batch === undefined ? null : { endpointId: batch.endpoint_id, deliveryIds: batch.delivery_ids };
 }
 
-/** Deletes up to `max` batches with an id below `firstKept`. A waiting delivery of one of them gets into a new batch. */
+/**
+ * Deletes up to `max` batches with an id below `firstKept`, but none whose attempts may still be stored: an expunge needs to know
+ * which attempts belong together. A waiting delivery of a deleted batch gets into a new one.
+ */
 export async function deleteBatches(pool: Pool, firstKept: Uuid, max: number): Promise<number> {
   const { rows } = await pool.query<{ deleted: number }>(
-    `with expired as materialized (select id from posthorn.batches where id < $1 order by id limit $2),
+    `with expired as materialized (
+            select id from posthorn.batches
+             where id < $1
+               and id < coalesce((select posthorn.first_id_at(min(p.from_at)) from posthorn.partitions p
+                                   where p.parent = 'attempts' and p.state = 'attached' and not p.kept), $1)
+             order by id limit $2),
           closed as (delete from posthorn.open_batches o using expired e where o.id = e.id),
           deleted as (delete from posthorn.batches b using expired e where b.id = e.id returning b.id)
      select count(*)::int as deleted from deleted`,

@@ -18,11 +18,11 @@ export async function checkSession(client: Client): Promise<SessionFacts> {
   const channel = `posthorn_doctor_${randomBytes(8).toString('hex')}`;
   const lock = randomBytes(6).readUIntBE(0, 6);
   const pids = new Set<number>();
-  const notePid = async (): Promise<void> => {
+  const recordPid = async (): Promise<void> => {
     const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
     pids.add(rows[0]!.pid);
   };
-  await notePid();
+  await recordPid();
   await client.query('select pg_advisory_lock($1)', [lock]);
   const received = new Promise<boolean>((resolve) => {
     const timer = setTimeout(() => resolve(false), NOTIFICATION_TIMEOUT_MS);
@@ -33,10 +33,10 @@ export async function checkSession(client: Client): Promise<SessionFacts> {
     });
   });
   await client.query(`listen ${channel}`);
-  await notePid();
+  await recordPid();
   await client.query('select pg_notify($1, $2)', [channel, '']);
   const receivesNotifications = await received;
-  await notePid();
+  await recordPid();
   const { rows } = await client.query<{ held: boolean }>('select pg_advisory_unlock($1) as held', [lock]);
   await client.query(`unlisten ${channel}`);
   return { isOneSession: pids.size === 1 && rows[0]!.held, receivesNotifications };

@@ -36,7 +36,7 @@ export function claimConfirmation(
   limits: ConfirmationLimits,
 ): Promise<boolean> {
   return inTransaction(pool, async (client) => {
-    // Two at once must not both be the last one.
+    // Two concurrent claims must not both take the last place.
     await client.query('select pg_advisory_xact_lock($1)', [ADVISORY_LOCKS.confirmationMails]);
     if (!(await maySendConfirmation(client, claim, limits))) return false;
     await client.query(

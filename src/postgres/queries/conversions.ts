@@ -153,7 +153,7 @@ export async function deleteConversions(client: Client, eventIds: readonly Uuid[
 
 const ROWS_PER_CHUNK = 5_000;
 
-/** Deletes the converted payloads of events that went with their partition. Older events that are still needed keep theirs. */
+/** Deletes the converted payloads of events that were dropped with their partition. Old events that are still needed keep theirs. */
 export async function deleteOrphanedConversions(
   pool: Pool,
   firstKept: Uuid,

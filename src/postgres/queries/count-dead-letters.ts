@@ -7,12 +7,12 @@ export interface DeadLetterDepth {
 }
 
 /**
- * Counts dead letters, in all and by tenant, from the index of tenants alone and up to `most` rows. A million rows take
+ * Counts dead letters, in all and by tenant, from the index of tenants alone and up to `max` rows. A million rows take
  * some tens of milliseconds, and an alert fires long before.
  */
 export async function countDeadLetters(
   pool: Pool,
-  { tenants, most }: { tenants: number; most: number },
+  { tenants, max }: { tenants: number; max: number },
 ): Promise<DeadLetterDepth> {
   const { rows } = await pool.query<{ tenant: string; count: number; total: number }>({
     name: 'count_dead_letters',
@@ -21,7 +21,7 @@ export async function countDeadLetters(
         from (select tenant from posthorn.dead_letters limit $2) d
        group by tenant order by count desc, tenant limit $1`,
     // At least one row, because it carries the total.
-    values: [Math.max(1, tenants), most],
+    values: [Math.max(1, tenants), max],
   });
   return {
     total: rows[0]?.total ?? 0,

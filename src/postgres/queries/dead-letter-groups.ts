@@ -8,6 +8,7 @@ export interface DeadLetterGroup {
   readonly endpoint_id: Uuid;
   /** Null: the endpoint has been deleted. */
   readonly url: string | null;
+  readonly description: string | null;
   readonly tenant: string;
   readonly reason: DeadReason;
   readonly count: number;
@@ -18,7 +19,7 @@ export interface DeadLetterGroup {
 // Only the newest rows, by an index that ends in the id: with millions of dead letters, users want to see where they come
 // from, not wait for exact numbers.
 const groupsOf = (condition: string) => `
-    select d.endpoint_id, ${SHOWN_URL} as url, d.tenant, d.reason, count(*)::int as count, min(d.dead_at) as oldest_at,
+    select d.endpoint_id, ${SHOWN_URL} as url, e.description, d.tenant, d.reason, count(*)::int as count, min(d.dead_at) as oldest_at,
            max(d.dead_at) as newest_at
       from (select endpoint_id, tenant, reason, dead_at from posthorn.dead_letters
              where ${condition} and id >= $2::uuid and id < $3::uuid order by id desc limit $1) d

@@ -16,6 +16,8 @@ export interface DeadLetterFilter extends IdRange {
   readonly endpointId: Uuid | null;
   readonly type: string | null;
   readonly reason: DeadReason | null;
+  /** Without those that are being replayed. */
+  readonly onlyDead?: boolean;
   readonly limit: number;
 }
 
@@ -52,6 +54,7 @@ export function deadLettersStatement(filter: DeadLetterFilter): { text: string; 
   const conditions: string[] = [];
   if (type !== null) conditions.push(`q.event_type = ${bind(type)}`);
   if (reason !== null) conditions.push(`q.reason = ${bind(reason)}`);
+  if (filter.onlyDead) conditions.push('not q.replaying');
   const text = `
      select d.id, d.endpoint_id, d.tenant, d.event_type, d.reason, d.replaying, d.dead_at, d.dead_at as finished_at,
             case when q.id is null then 'dead'

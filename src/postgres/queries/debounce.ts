@@ -1,19 +1,31 @@
 import { firstIdAt, timeOfId, type Uuid } from '../../domain/ids.ts';
 import type { NewDelivery } from '../../ports/accept-log.ts';
 import {
+  acceptedAt,
   DEBOUNCE_PAUSE_MS,
   type DebounceDecision,
+  type DebounceDecisionSet,
   type DebounceRequest,
+  DROP,
   FIRST_PAUSE_MS,
+  latestWindowEnd,
+  MAX_GROUP,
+  onWireSince,
   SEND_AS_IT_IS,
+  waitUntil,
 } from '../../ports/debouncer.ts';
 import { type Client, inTransaction, type Pool } from '../database.ts';
+import { type Group, readGroups } from './debounce-groups.ts';
+import { isStartedSince, type SupersedeTarget, supersede } from './supersede.ts';
+
+/** Ids and acceptance numbers may differ a little in their order: the newest delivery is among this many with the highest ids. */
+const NEWEST_READ = 100;
 
 export const hasDebounceKey = ({ debounceKey }: NewDelivery): boolean => (debounceKey ?? null) !== null;
 
 /**
  * Stores the keys of deliveries that are about to be written. Call it before: a delivery is never visible without its
- * key. Keys of deliveries that are not written after all are harmless.
+ * key. A key of a delivery that is not written after all is harmless: readers compare the endpoints.
  */
 export async function storeDebounceKeys(pool: Pool, deliveries: readonly NewDelivery[]): Promise<void> {
   const keyed = deliveries.filter(hasDebounceKey);
@@ -33,219 +45,335 @@ export async function storeDebounceKeys(pool: Pool, deliveries: readonly NewDeli
   });
 }
 
-interface Group {
-  readonly newest: Uuid;
-  readonly newest_seq: string;
-  readonly since: number;
-  readonly count: number;
-  readonly is_busy: boolean;
+/** The decisions of one call, in its transaction. */
+interface Round {
+  readonly client: Client;
+  readonly request: DebounceRequest;
+  readonly decisions: Map<Uuid, DebounceDecision>;
+  readonly skipped: Uuid[];
+  /** What must not be superseded: under way before, or sent by this round. */
+  readonly underWay: Uuid[];
 }
 
-export function decideDebounce(pool: Pool, request: DebounceRequest): Promise<DebounceDecision> {
-  const { deliveryId, endpointId, settings } = request;
+interface AskedRow {
+  readonly id: Uuid;
+  readonly seq: string;
+  readonly key: string | null;
+  readonly attempts: number;
+  readonly replays: number;
+}
+
+/** A delivery that was asked about and has a key. */
+interface KeyedRow {
+  readonly id: Uuid;
+  readonly seq: bigint;
+  readonly key: string;
+}
+
+export function decideDebounce(pool: Pool, request: DebounceRequest): Promise<DebounceDecisionSet> {
   return inTransaction(pool, async (client) => {
-    const { rows } = await client.query<{ key: string | null; chosen: boolean; replays: number }>(
-      `select k.key, k.chosen, q.replays
-         from posthorn.queue q left join posthorn.debounce_keys k on k.delivery_id = q.id and k.endpoint_id = $2
-        where q.id = $1`,
-      [deliveryId, endpointId],
-    );
-    const own = rows[0];
-    if (own === undefined) return { ...SEND_AS_IT_IS, kind: 'gone' };
-    if (own.key === null || own.replays > 0) return SEND_AS_IT_IS;
-    if (settings.mode === 'first') return decideFirst(client, request, own.key);
-    return own.chosen ? sendChosen(client, request, own.key) : decideLast(client, request, own.key);
+    const decisions = new Map<Uuid, DebounceDecision>();
+    const round: Round = { client, request, decisions, skipped: [], underWay: [...request.underWay] };
+    const keyed: KeyedRow[] = [];
+    const rows = await readAsked(round);
+    for (const { id, attempts } of request.asked) {
+      const row = rows.get(id);
+      if (row === undefined || row.attempts !== attempts) decisions.set(id, DROP);
+      else if (row.key === null || row.replays > 0) decisions.set(id, SEND_AS_IT_IS);
+      else keyed.push({ id, seq: BigInt(row.seq), key: row.key });
+    }
+    if (request.settings.mode === 'last') await decideLast(round, keyed);
+    else for (const { id, key } of keyed) decisions.set(id, await decideFirst(round, id, key));
+    return { decisions, skipped: round.skipped };
   });
 }
 
-/** The waiting deliveries of a key. Replays are never debounced. With `before`, only those accepted before that time. */
-const GROUP = `
-  from posthorn.debounce_keys k join posthorn.queue q on q.id = k.delivery_id
- where k.endpoint_id = $1 and k.key = $2 and q.replays = 0 and ($4::uuid is null or q.id < $4)`;
+async function readAsked({ client, request }: Round): Promise<Map<Uuid, AskedRow>> {
+  const { rows } = await client.query<AskedRow>({
+    name: 'read_debounced',
+    text: `select q.id, q.seq, q.attempts, q.replays, k.key
+             from posthorn.queue q left join posthorn.debounce_keys k on k.delivery_id = q.id and k.endpoint_id = $2
+            where q.id = any ($1::uuid[])`,
+    values: [request.asked.map(({ id }) => id), request.endpointId],
+  });
+  return new Map(rows.map((row) => [row.id, row]));
+}
 
-async function readGroup(
-  client: Client,
-  { endpointId, underWay }: DebounceRequest,
-  key: string,
-  before: Uuid | null,
-): Promise<Group | null> {
-  const { rows } = await client.query<Group & { newest: Uuid | null }>(
-    `select (array_agg(q.id order by q.seq desc))[1] as newest, max(q.seq) as newest_seq, count(*)::int as count,
-            extract(epoch from min(k.since))::float8 * 1000 as since,
-            coalesce(bool_or(q.id = any ($3::uuid[])), false) as is_busy ${GROUP}`,
-    [endpointId, key, underWay, before],
+// --- mode `last` --------------------------------------------------------------------------------------------
+
+/** What happens to a group that has nothing on the wire. */
+interface Plan {
+  readonly group: Group;
+  /** Those of its deliveries that were asked about. */
+  readonly own: readonly KeyedRow[];
+  /** The delivery that is sent, now or later. */
+  readonly by: Uuid;
+  readonly bySeq: string;
+  /** When it is sent, and when at the latest if newer ones come. */
+  readonly sendAt: number;
+  readonly latestSendAt: number;
+  readonly isDue: boolean;
+  /** True if the older deliveries end now. */
+  readonly endsOlder: boolean;
+  /** One that does not end: it asks again when the group must be sent. Null: `by` does. */
+  readonly watch: Uuid | null;
+}
+
+/** Decides about all keys together. */
+async function decideLast(round: Round, keyed: readonly KeyedRow[]): Promise<void> {
+  if (keyed.length === 0) return;
+  const { request, decisions, skipped } = round;
+  const pause = waitUntil(request.now + DEBOUNCE_PAUSE_MS);
+  for (const { id } of keyed) decisions.set(id, pause);
+  const asked = Map.groupBy(keyed, ({ key }) => key);
+  const groups = await readGroups(round, [...asked.keys()]);
+  const plans = groups
+    .filter((group) => !group.is_busy)
+    .map((group) => planGroup(round, group, asked.get(group.key)!));
+  const unfinished = await endOlder(
+    round,
+    plans.filter(({ endsOlder }) => endsOlder),
   );
-  return rows[0]!.newest === null ? null : rows[0]!;
+  const ended = new Set(skipped);
+  const sent: Uuid[] = [];
+  const chosen: Uuid[] = [];
+  for (const plan of plans) {
+    const { group, own, by, isDue } = plan;
+    // Of a group that ends, newer ones wait until `by` is sent, and older ones until a further call ends them.
+    for (const { id } of own)
+      if (ended.has(id)) decisions.set(id, DROP);
+      else if (!plan.endsOlder || id === plan.watch) decisions.set(id, waitUntil(plan.latestSendAt));
+    const isOwn = own.some(({ id }) => id === by);
+    if (isOwn && isDue && !unfinished.has(plan)) sent.push(by);
+    else {
+      if (isDue && group.chosen === null) chosen.push(by);
+      if (isOwn) decisions.set(by, waitUntil(isDue ? request.now : plan.sendAt));
+    }
+  }
+  if (chosen.length > 0) await makeDue(round, chosen);
+  await start(round, sent);
 }
 
-async function decideLast(client: Client, request: DebounceRequest, key: string): Promise<DebounceDecision> {
-  const { deliveryId, settings, now } = request;
-  const group = (await readGroup(client, request, key, null))!;
-  if (group.is_busy) return waitUntil(now + DEBOUNCE_PAUSE_MS);
-  const sendAt = Math.min(timeOfId(group.newest) + settings.windowMs, group.since + settings.maxWaitMs);
-  const skipped = await supersede(client, request, key, group.newest, group.newest, null);
-  if (deliveryId === group.newest)
-    return now >= sendAt
-      ? { ...SEND_AS_IT_IS, debounced: await countDebounced(client, deliveryId), skipped }
-      : { ...waitUntil(sendAt), skipped };
-  if (now >= sendAt) await makeDue(client, group.newest);
-  return { ...SEND_AS_IT_IS, kind: 'gone', skipped };
+function planGroup({ request }: Round, group: Group, own: readonly KeyedRow[]): Plan {
+  const { settings, now } = request;
+  const latestSendAt = Math.min(group.since, now) + settings.maxWaitMs;
+  const sendAt = Math.min(acceptedAt(group.newest, now) + settings.windowMs, latestSendAt);
+  const isDue = group.chosen !== null || now >= sendAt;
+  const by = group.chosen ?? group.newest;
+  return {
+    group,
+    own,
+    by,
+    bySeq: group.chosen_seq ?? group.newest_seq,
+    sendAt,
+    latestSendAt,
+    isDue,
+    endsOlder: isDue || group.count > MAX_GROUP,
+    watch: isDue || own.some(({ id }) => id === by) ? null : own[0]!.id,
+  };
 }
 
-/** `max_wait_ms` was over when this was the newest one: it is sent, whatever has come since. */
-async function sendChosen(client: Client, request: DebounceRequest, key: string): Promise<DebounceDecision> {
-  const { deliveryId } = request;
-  const skipped = await supersede(client, request, key, deliveryId, deliveryId, deliveryId);
-  return { ...SEND_AS_IT_IS, debounced: await countDebounced(client, deliveryId), skipped };
+/** Ends the older deliveries of these groups. Returns the plans of which older ones may be left. */
+async function endOlder(round: Round, plans: readonly Plan[]): Promise<Set<Plan>> {
+  const { client, request, underWay, skipped } = round;
+  const targetOf = ({ group: { key }, by, bySeq, watch }: Plan): SupersedeTarget => ({
+    key,
+    by,
+    kept: watch,
+    beforeId: null,
+    beforeSeq: bySeq,
+  });
+  let left = request.maxEnded;
+  const small: Plan[] = [];
+  const large: Plan[] = [];
+  for (const plan of plans) {
+    const { count } = plan.group;
+    (count <= left ? small : large).push(plan);
+    if (count <= left) left -= count;
+  }
+  const limit = request.maxEnded;
+  skipped.push(...(await supersede(client, request, small.map(targetOf), { underWay, limit, order: 'asc' })));
+  const unfinished = new Set<Plan>();
+  for (const [index, plan] of large.entries()) {
+    // Small groups must not keep a large one from making progress.
+    const share = index === 0 ? Math.max(left, Math.ceil(limit / 2)) : left;
+    // Before the group is due, the newest ones end first: the oldest ones know since when the group waits (readGroups).
+    const order = plan.isDue ? 'asc' : 'desc';
+    const ended = await supersede(client, request, [targetOf(plan)], { underWay, limit: share, order });
+    skipped.push(...ended);
+    left = Math.max(0, left - ended.length);
+    if (ended.length >= share) unfinished.add(plan);
+  }
+  return unfinished;
 }
 
-async function decideFirst(client: Client, request: DebounceRequest, key: string): Promise<DebounceDecision> {
-  const { deliveryId, endpointId, settings } = request;
-  const acceptedAt = timeOfId(deliveryId);
-  const window = await openWindow(client, request, key, acceptedAt + settings.windowMs);
-  if (window.first_id === deliveryId)
-    return { ...SEND_AS_IT_IS, debounced: await countDebounced(client, deliveryId) };
+// --- mode `first` -------------------------------------------------------------------------------------------
+
+async function decideFirst(round: Round, deliveryId: Uuid, key: string): Promise<DebounceDecision> {
+  const { client, request } = round;
+  const window = await openWindow(round, deliveryId, key);
+  if (window.first_id === deliveryId) return send(round, deliveryId);
   const end = firstIdAt(window.until);
-  const { rows } = await client.query<{ waits: boolean; delivered: boolean }>(
+  const { rows } = await client.query<{ waits: boolean; delivered: boolean; still_waits: boolean }>(
     `select exists (select from posthorn.queue where id = $1) as waits,
+            exists (select from posthorn.queue where id = $2) as still_waits,
             exists (select from posthorn.deliveries where id = $1 and status = 'delivered') as delivered`,
-    [window.first_id],
+    [window.first_id, deliveryId],
   );
-  const { waits, delivered } = rows[0]!;
-  const group = (await readGroup(client, request, key, end)) ?? null;
-  if (delivered || group === null) {
-    const skipped = await supersede(client, request, key, window.first_id, null, end);
-    return { ...SEND_AS_IT_IS, kind: 'gone', skipped };
+  const { waits, delivered, still_waits: stillWaits } = rows[0]!;
+  const supersedeFor = async (by: Uuid, kept: Uuid | null): Promise<void> => {
+    const target = { key, by, kept, beforeId: end, beforeSeq: null };
+    const limit = request.maxEnded - round.skipped.length;
+    const ended = await supersede(client, request, [target], {
+      underWay: round.underWay,
+      limit,
+      order: 'asc',
+    });
+    round.skipped.push(...ended);
+  };
+  /** If this call has ended as many as it may, a further call ends this delivery. */
+  const endOrWait = (): DebounceDecision =>
+    round.skipped.includes(deliveryId) ? DROP : waitUntil(request.now + DEBOUNCE_PAUSE_MS);
+  // An earlier decision of this round ended it.
+  if (!stillWaits) return DROP;
+  if (delivered) {
+    await supersedeFor(window.first_id, null);
+    return endOrWait();
   }
   if (waits) {
     // Only the newest one may be needed, if the first one dies.
-    const newest = await newestBut(client, request, key, window.first_id, end);
-    const skipped = await supersede(client, request, key, window.first_id, newest, end);
-    if (deliveryId === newest) await postponeBehind(client, deliveryId, window.first_id);
-    return { ...SEND_AS_IT_IS, kind: 'gone', skipped };
+    const newest = await findNewest(round, key, window.first_id, end);
+    await supersedeFor(window.first_id, newest);
+    if (deliveryId !== newest) return endOrWait();
+    await postponeBehind(round, deliveryId, window.first_id);
+    return DROP;
   }
   // The first one died: the newest takes its place.
+  const newest = (await findNewest(round, key, null, end)) ?? deliveryId;
   await client.query(
     'update posthorn.debounce_windows set first_id = $3 where endpoint_id = $1 and key = $2',
-    [endpointId, key, group.newest],
+    [request.endpointId, key, newest],
   );
-  await client.query('update posthorn.debounced set by_id = $2 where by_id = $1', [
-    window.first_id,
-    group.newest,
-  ]);
-  const skipped = await supersede(client, request, key, group.newest, group.newest, end);
-  if (deliveryId === group.newest)
-    return { ...SEND_AS_IT_IS, debounced: await countDebounced(client, deliveryId), skipped };
-  await makeDue(client, group.newest);
-  return { ...SEND_AS_IT_IS, kind: 'gone', skipped };
+  // A reader of the skipped ones follows this link.
+  await client.query(
+    `insert into posthorn.debounced (delivery_id, endpoint_id, by_id) select $1, $2, $3 where $1 <> $3::uuid
+         on conflict (delivery_id) do update set by_id = excluded.by_id`,
+    [window.first_id, request.endpointId, newest],
+  );
+  await supersedeFor(newest, newest);
+  if (deliveryId === newest) return send(round, deliveryId);
+  await makeDue(round, [newest]);
+  return endOrWait();
 }
 
 /** Returns the window of the key. If there is none, or it has ended before this delivery, the delivery opens one. */
 async function openWindow(
-  client: Client,
-  { deliveryId, endpointId }: DebounceRequest,
+  { client, request }: Round,
+  deliveryId: Uuid,
   key: string,
-  until: number,
 ): Promise<{ first_id: Uuid; until: number }> {
+  const { now, settings } = request;
+  const at = acceptedAt(deliveryId, now) || now;
+  const until = at + settings.windowMs;
   const { rows } = await client.query<{ first_id: Uuid; until: number }>(
     `insert into posthorn.debounce_windows as w (endpoint_id, key, first_id, until) values ($1, $2, $3, to_timestamp($4))
          on conflict (endpoint_id, key) do update
-        set first_id = case when w.until <= to_timestamp($5) then excluded.first_id else w.first_id end,
-            until = case when w.until <= to_timestamp($5) then excluded.until else w.until end
+        set first_id = case when w.until > to_timestamp($5) and w.until <= to_timestamp($6) then w.first_id
+                            else excluded.first_id end,
+            until = case when w.until > to_timestamp($5) and w.until <= to_timestamp($6) then w.until else excluded.until end
      returning first_id, extract(epoch from until)::float8 * 1000 as until`,
-    [endpointId, key, deliveryId, until / 1000, timeOfId(deliveryId) / 1000],
+    [
+      request.endpointId,
+      key,
+      deliveryId,
+      until / 1000,
+      at / 1000,
+      latestWindowEnd(settings.windowMs, now) / 1000,
+    ],
   );
   return rows[0]!;
 }
 
-async function newestBut(
-  client: Client,
-  { endpointId, underWay }: DebounceRequest,
+/** Returns the newest delivery of the key before `end`. If `except` is given, leaves it out, and deliveries on the wire too. */
+async function findNewest(
+  { client, request, underWay }: Round,
   key: string,
-  except: Uuid,
+  except: Uuid | null,
   end: Uuid,
 ): Promise<Uuid | null> {
   const { rows } = await client.query<{ id: Uuid }>(
-    `select q.id ${GROUP} and q.id <> $5 and q.id <> all ($3::uuid[]) order by q.seq desc limit 1`,
-    [endpointId, key, underWay, end, except],
+    `select q.id from (
+       select q.id, q.seq
+         from (select * from posthorn.debounce_keys
+                where endpoint_id = $1 and key = $2 and delivery_id < $3 order by delivery_id desc offset 0) k
+        cross join lateral (select * from posthorn.queue where id = k.delivery_id and endpoint_id = $1 offset 0) q
+        where q.replays = 0
+        and ($4::uuid is null or (q.id <> $4 and q.id <> all ($5::uuid[]) and (q.id = any ($6::uuid[])
+             or not ${isStartedSince('$7')})))
+        limit ${NEWEST_READ}) q
+      order by q.seq desc limit 1`,
+    [
+      request.endpointId,
+      key,
+      end,
+      except,
+      underWay,
+      request.asked.map(({ id }) => id),
+      onWireSince(request) / 1000,
+    ],
   );
   return rows[0]?.id ?? null;
 }
 
-/**
- * Ends the waiting deliveries of the key before `end` (null: all) as skipped, in favour of `by`. `kept` stays. Those under
- * way stay too. Deliveries that were skipped in favour of one of them now point to `by`.
- */
-async function supersede(
-  client: Client,
-  { endpointId, underWay }: DebounceRequest,
-  key: string,
-  by: Uuid,
-  kept: Uuid | null,
-  end: Uuid | null,
-): Promise<Uuid[]> {
-  const { rows } = await client.query<{ id: Uuid }>(
-    `with doomed as materialized (
-       select q.id, k.since, k.debounced ${GROUP}
-          and not k.chosen and q.id <> $5 and q.id is distinct from $6::uuid and q.id <> all ($3::uuid[])
-     ),
-     removed as (
-       delete from posthorn.queue q using doomed d where q.id = d.id and q.id = any (array(select id from doomed))
-       returning q.id, q.endpoint_id, q.attempts, q.replays, q.last_status_code, q.last_error_class, q.tenant, q.event_type
-     ),
-     ended as (
-       insert into posthorn.deliveries
-              (id, endpoint_id, status, reason, attempts, replays, last_status_code, last_error_class, finished_at, tenant, event_type)
-       select id, endpoint_id, 'skipped', 'debounced', attempts, replays, last_status_code, last_error_class, now(), tenant, event_type
-         from removed
-     ),
-     relinked as (
-       update posthorn.debounced set by_id = $5 where by_id = any (array(select id from removed))
-     ),
-     linked as (
-       insert into posthorn.debounced (delivery_id, endpoint_id, by_id) select id, endpoint_id, $5 from removed
-           on conflict (delivery_id) do update set by_id = excluded.by_id
-     ),
-     forgotten as (
-       delete from posthorn.debounce_keys where delivery_id = any (array(select id from removed))
-     ),
-     counted as (
-       update posthorn.debounce_keys k
-          set debounced = k.debounced + d.count, since = least(k.since, d.since)
-         -- Only what this statement has removed: another decision may end the same deliveries at this moment.
-         from (select sum(debounced + 1)::int as count, min(since) as since
-                 from doomed where id in (select id from removed) having count(*) > 0) d
-        where k.delivery_id = $5
-     )
-     select id from removed`,
-    [endpointId, key, underWay, end, by, kept],
-  );
-  return rows.map(({ id }) => id);
+// --- both modes ---------------------------------------------------------------------------------------------
+
+async function send(round: Round, id: Uuid): Promise<DebounceDecision> {
+  await start(round, [id]);
+  return round.decisions.get(id) ?? DROP;
 }
 
-async function countDebounced(client: Client, deliveryId: Uuid): Promise<number> {
-  const { rows } = await client.query<{ debounced: number }>(
-    'select debounced from posthorn.debounce_keys where delivery_id = $1',
-    [deliveryId],
-  );
-  return rows[0]?.debounced ?? 0;
+/** Records that requests of these deliveries are sent now, so that no decision ends them as skipped. */
+async function start({ client, request, decisions, underWay }: Round, ids: readonly Uuid[]): Promise<void> {
+  if (ids.length === 0) return;
+  const { rows } = await client.query<{ id: Uuid; debounced: number | null }>({
+    name: 'start_debounced',
+    text: `update posthorn.queue q set started_at = greatest(clock_timestamp(), to_timestamp($2::float8)) where q.id = any ($1::uuid[])
+           returning q.id, (select k.debounced from posthorn.debounce_keys k where k.delivery_id = q.id) as debounced`,
+    values: [ids, request.now / 1000],
+  });
+  for (const { id, debounced } of rows) decisions.set(id, { ...SEND_AS_IT_IS, debounced: debounced ?? 0 });
+  underWay.push(...ids);
 }
 
-/** Makes a delivery due now, and has it sent even if newer ones come before it is. */
-const makeDue = (client: Client, id: Uuid) =>
+/** Makes deliveries due now. They are sent even if newer ones arrive first. */
+const makeDue = ({ client, request }: Round, ids: readonly Uuid[]) =>
   client.query(
-    `with chosen as (update posthorn.debounce_keys set chosen = true where delivery_id = $1)
-     update posthorn.queue set due_at = date_trunc('milliseconds', now()) where id = $1 and due_at > now()`,
-    [id],
+    `with chosen as (update posthorn.debounce_keys set chosen = true where delivery_id = any ($1::uuid[]))
+     update posthorn.queue set due_at = to_timestamp($2) where id = any ($1::uuid[]) and due_at > to_timestamp($2)`,
+    [ids, request.now / 1000],
   );
 
-/** Makes a delivery due after another one, so that it does not take its place in a lane that holds few. */
-const postponeBehind = (client: Client, id: Uuid, other: Uuid) =>
+/** Makes a delivery due after another one, so that it does not displace the other one in a small lane. */
+const postponeBehind = ({ client, request }: Round, id: Uuid, other: Uuid) =>
   client.query(
     `update posthorn.queue q
-        set due_at = date_trunc('milliseconds', greatest(now(), f.due_at)) + make_interval(secs => $3::float8)
+        set due_at = date_trunc('milliseconds', greatest(to_timestamp($4), f.due_at)) + make_interval(secs => $3::float8)
        from posthorn.queue f where q.id = $1 and f.id = $2`,
-    [id, other, FIRST_PAUSE_MS / 1000],
+    [id, other, FIRST_PAUSE_MS / 1000, request.now / 1000],
   );
 
-const waitUntil = (until: number): DebounceDecision => ({ ...SEND_AS_IT_IS, kind: 'wait', until });
+/** Deletes up to `max` rows about deliveries that are older than every partition that retention has left. */
+export async function deleteDebounced(pool: Pool, max: number): Promise<number> {
+  const { rows } = await pool.query<{ oldest: number | null }>(
+    `select extract(epoch from min(from_at))::float8 * 1000 as oldest from posthorn.partitions
+      where parent = 'deliveries' and state = 'attached' and not kept`,
+  );
+  const oldest = rows[0]!.oldest;
+  if (oldest === null) return 0;
+  const { rowCount } = await pool.query(
+    `delete from posthorn.debounced
+      where delivery_id = any (array(select delivery_id from posthorn.debounced where delivery_id < $1 order by delivery_id limit $2))`,
+    [firstIdAt(oldest), max],
+  );
+  return rowCount ?? 0;
+}

@@ -1,7 +1,8 @@
 import type { DeliveryStatus } from '../../domain/delivery.ts';
-import type { Uuid } from '../../domain/ids.ts';
+import { deliveryRangeOfEvent, type Uuid } from '../../domain/ids.ts';
 import type { Trigger } from '../../domain/outcome.ts';
 import type { Pool } from '../database.ts';
+import { parseReceivedHeaders } from '../received-headers.ts';
 import { unpackHeaders } from '../sent-headers.ts';
 
 /** A delivery, whichever table it is in: queue, dead letters or history. */
@@ -38,6 +39,19 @@ export const batchIdOf = (row: string): string => `
          then (select a.request_headers::json ->> 'webhook-id' from posthorn.attempts a
                 where a.delivery_id = ${row}.id and a.outcome <> 'superseded' order by a.id desc limit 1) end`;
 
+/**
+ * A delivery may be superseded in favour of one that is superseded itself, and so on. The last one was sent. A long flood
+ * on one key makes thousands of links: a read follows this many, and returns a delivery that names the next one.
+ */
+const MAX_LINKS = 50;
+const DEBOUNCED_BY = `
+    with recursive chain as (
+      select l.by_id, 1 as length from posthorn.debounced l where l.delivery_id = q.id
+      union all
+      select l.by_id, c.length + 1 from chain c join posthorn.debounced l on l.delivery_id = c.by_id where c.length < ${MAX_LINKS}
+    )
+    select by_id from chain order by length desc limit 1`;
+
 /** The columns of `DeliveryView`, from each table that a delivery can be in. */
 const COLUMNS = {
   queue: `
@@ -69,8 +83,7 @@ const COLUMNS = {
     select q.id, q.endpoint_id, q.tenant, q.event_type, q.status, q.reason, q.attempts, q.replays, false as replaying,
            null::timestamptz as due_at, null::text as waits_for, q.last_status_code, q.last_error_class, q.finished_at, q.discard,
            ${batchIdOf('q')} as batch_id,
-           case when q.reason = 'debounced' then (select l.by_id from posthorn.debounced l where l.delivery_id = q.id) end
-             as debounced_by`,
+           case when q.reason = 'debounced' then (${DEBOUNCED_BY}) end as debounced_by`,
 };
 export type DeliveryTable = keyof typeof COLUMNS;
 export const deliveryTables = Object.keys(COLUMNS) as DeliveryTable[];
@@ -78,15 +91,25 @@ export const deliveryTables = Object.keys(COLUMNS) as DeliveryTable[];
 /** SQL for delivery views. `rows` is the table itself, or a query of its rows in brackets. */
 export const selectViews = (table: DeliveryTable, rows: string): string => `${COLUMNS[table]} from ${rows} q`;
 
-/** All deliveries of an event: one short range of each table. */
-export async function deliveriesOfEvent(pool: Pool, first: Uuid, last: Uuid): Promise<DeliveryView[]> {
+/** The first deliveries of an event, at most `max`: one short range of each table. Null: to all endpoints. */
+export async function listDeliveriesOfEvent(
+  pool: Pool,
+  eventId: Uuid,
+  endpointIds: readonly Uuid[] | null,
+  max: number,
+): Promise<DeliveryView[]> {
   const parts = deliveryTables.map(
-    (table) => `(${selectViews(table, `posthorn.${table}`)} where q.id >= $1 and q.id <= $2)`,
+    (table) =>
+      `(${selectViews(
+        table,
+        `(select * from posthorn.${table} where id >= $1 and id <= $2 and ($3::uuid[] is null or endpoint_id = any ($3::uuid[]))
+           order by id limit $4)`,
+      )})`,
   );
   // A dead letter that is being replayed is in the queue as well, which has its current state.
   const { rows } = await pool.query<DeliveryView>(
-    `select distinct on (id) * from (${parts.join(' union all ')}) as found order by id, (status = 'dead')`,
-    [first, last],
+    `select distinct on (id) * from (${parts.join(' union all ')}) as found order by id, (status = 'dead') limit $4`,
+    [...deliveryRangeOfEvent(eventId), endpointIds, max],
   );
   return rows;
 }
@@ -124,19 +147,24 @@ export interface AttemptView {
   readonly error_message: string | null;
   readonly url: string;
   readonly request_headers: Readonly<Record<string, string>>;
-  readonly response_headers: string | null;
+  readonly response_headers: Readonly<Record<string, string>> | null;
   readonly response_body: Buffer | null;
   readonly response_truncated: boolean;
   readonly trigger: Trigger;
   readonly worker: string;
 }
 
+type StoredAttempt = Omit<AttemptView, 'request_headers' | 'response_headers'> & {
+  readonly request_headers: string;
+  readonly response_headers: string | null;
+};
+
 /** Oldest first. One range of one partition, for a single delivery as well as for all deliveries of an event. */
 export async function listAttempts(
   pool: Pool,
   range: { first: Uuid; last: Uuid; after: { deliveryId: Uuid; attemptId: Uuid } | null; limit: number },
 ): Promise<AttemptView[]> {
-  const { rows } = await pool.query<Omit<AttemptView, 'request_headers'> & { request_headers: string }>(
+  const { rows } = await pool.query<StoredAttempt>(
     `select * from posthorn.attempts
       where delivery_id >= $1 and delivery_id <= $2
         and ($3::uuid is null or (delivery_id, id) > ($3, $4::uuid))
@@ -150,5 +178,6 @@ export async function listAttempts(
       number: row.number,
       startedAt: row.started_at.getTime(),
     }),
+    response_headers: row.response_headers === null ? null : parseReceivedHeaders(row.response_headers),
   }));
 }

@@ -7,8 +7,18 @@ import { inTransaction, type Pool } from '../database.ts';
 import { failureOf } from '../failures.ts';
 import { hasHistory, isEventNeeded, isRestored } from './needed-events.ts';
 
-/** How long a swap waits for a lock: everything that uses the table waits behind it. */
+/** How long a step waits for a lock: everything that uses the table waits behind it. */
 const LOCK_TIMEOUT = "set local lock_timeout = '50ms'";
+
+/** Returns null if another transaction holds a lock that the step needs. */
+async function nullIfLocked<T>(step: Promise<T>): Promise<T | null> {
+  try {
+    return await step;
+  } catch (error) {
+    if (failureOf(error) === 'conflict') return null;
+    throw error;
+  }
+}
 
 /**
  * The oldest expired partition. Null also if a task may still replay deliveries out of it, or if the deliveries of a
@@ -57,12 +67,13 @@ export async function findReplacement(pool: Pool, table: PartitionedTable): Prom
   return row === undefined ? null : { name: row.name, table, isCopied: row.is_copied };
 }
 
+/** Returns null if the partition is locked. */
 export async function preparePartitionSwap(
   pool: Pool,
   { name, table }: Partition,
   finishedSinceMs: number,
-): Promise<Replacement> {
-  return inTransaction(pool, async (client) => {
+): Promise<Replacement | null> {
+  const prepared = inTransaction(pool, async (client) => {
     await client.query(LOCK_TIMEOUT);
     const { rows } = await client.query<{ name: string }>(
       'select posthorn.prepare_partition_swap($1, to_timestamp($2::float8 / 1000)) as name',
@@ -70,6 +81,7 @@ export async function preparePartitionSwap(
     );
     return { name: rows[0]!.name, table, isCopied: false };
   });
+  return nullIfLocked(prepared);
 }
 
 export async function copyPartitionRows(
@@ -87,17 +99,15 @@ export async function copyPartitionRows(
 
 /** Returns false if the table is locked. */
 export async function finishPartitionSwap(pool: Pool, { name }: Replacement): Promise<boolean> {
-  try {
+  const swap = async (): Promise<true> => {
     await pool.query('select posthorn.refresh_partition_swap($1)', [name]);
     await inTransaction(pool, async (client) => {
       await client.query(LOCK_TIMEOUT);
       await client.query('select posthorn.finish_partition_swap($1)', [name]);
     });
     return true;
-  } catch (error) {
-    if (failureOf(error) === 'conflict') return false;
-    throw error;
-  }
+  };
+  return (await nullIfLocked(swap())) ?? false;
 }
 
 /** One transaction for each: a dropped table stays locked until the commit. */

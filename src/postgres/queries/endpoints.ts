@@ -1,6 +1,8 @@
+import type { AdaptiveRecord } from '../../domain/adaptive-limits.ts';
 import type { Circuit } from '../../domain/breaker.ts';
 import type { DisabledReason, SignatureSetting } from '../../domain/endpoint.ts';
 import type { EndpointConfig, EndpointRecord } from '../../domain/endpoint-config.ts';
+import { patternsMatching } from '../../domain/event.ts';
 import { idPrefixes, publicId, type Uuid } from '../../domain/ids.ts';
 import { operationalTypes } from '../../domain/operational.ts';
 import type { Client, Pool } from '../database.ts';
@@ -9,7 +11,6 @@ import type { Sealed } from '../secret-box.ts';
 import { insertOwnAuditEntry } from './audit-log.ts';
 import { noteEndpoint } from './operational-notes.ts';
 import { restartSkippedCount } from './skipped-deliveries.ts';
-import { ensureTenant } from './tenants.ts';
 
 /** An endpoint as it is stored, with the state of its circuit and the number of its deliveries. */
 export interface EndpointView {
@@ -28,6 +29,7 @@ export interface EndpointView {
   readonly consecutive_failures: number | null;
   readonly opened_at: Date | null;
   readonly next_probe_at: Date | null;
+  readonly adaptive: AdaptiveRecord | null;
   readonly waiting: number;
   /** The id of the oldest delivery that waits; its time is when the event was accepted. */
   readonly oldest_waiting: Uuid | null;
@@ -54,7 +56,7 @@ const MIN_COUNT_LIMIT = 200;
 
 const selectEndpoints = (countLimit: number): string => `
   select e.id, e.tenant, e.url, e.description, e.config, e.metadata, e.enabled, e.disabled_reason, e.paused,
-         e.created_at, e.updated_at, h.circuit, h.consecutive_failures, h.opened_at, h.next_probe_at,
+         e.created_at, e.updated_at, h.circuit, h.consecutive_failures, h.opened_at, h.next_probe_at, h.adaptive,
          (select count(*)::int from (select from posthorn.queue q where q.endpoint_id = e.id limit ${countLimit}) w) as waiting,
          (select q.id from posthorn.queue q where q.endpoint_id = e.id order by q.id limit 1) as oldest_waiting,
          (select count(*)::int from (select from posthorn.dead_letters d where d.endpoint_id = e.id limit ${countLimit}) d) as dead,
@@ -74,17 +76,29 @@ const selectEndpoints = (countLimit: number): string => `
 const NO_NOTIFIER = "and not e.config ? 'notifier'";
 
 /**
- * The version for a changed endpoint. Every change must take one: all processes are notified, and read the endpoints with
- * a higher version than theirs.
+ * Gives changed endpoints the next version: all processes are notified, and read the endpoints with a higher version than
+ * theirs. Call it last in the transaction of the change. Until the commit it holds a lock that every change of an endpoint
+ * in the deployment needs.
  */
-export async function nextVersion(client: Client): Promise<string> {
-  const { rows } = await client.query<{ version: string }>(
-    'update posthorn.subscription_version set version = version + 1 returning version',
+export async function announceChanges(client: Client, ids: readonly Uuid[]): Promise<void> {
+  await client.query(
+    `with next as (update posthorn.subscription_version set version = version + 1 returning version),
+     changed as (
+       update posthorn.endpoints e set version = next.version, updated_at = now() from next where e.id = any ($1::uuid[])
+     )
+     select pg_notify('${CHANNEL_NAMES.endpoints}', '')`,
+    [ids],
   );
-  await client.query(`select pg_notify('${CHANNEL_NAMES.endpoints}', '')`);
-  return rows[0]!.version;
 }
 
+/** SQL: the shard of an endpoint in a region, by the region's name. Null: the default region. */
+const shardInRegion = (name: string, id: string): string =>
+  `(select posthorn.shard_in(r.number, ${id}) from posthorn.regions r where r.name = ${name}::text)`;
+
+/** The version of an endpoint whose transaction has not called `announceChanges` yet. */
+const NOT_ANNOUNCED = 0;
+
+/** Call `announceChanges` afterwards. */
 export async function createEndpoint(
   client: Client,
   endpoint: {
@@ -98,11 +112,11 @@ export async function createEndpoint(
     paused: boolean;
   },
 ): Promise<void> {
-  await ensureTenant(client, endpoint.tenant);
-  const version = await nextVersion(client);
   await client.query(
-    `insert into posthorn.endpoints (id, tenant, url, description, config, metadata, enabled, disabled_reason, paused, version)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+    `insert into posthorn.endpoints
+            (id, tenant, url, description, config, metadata, enabled, disabled_reason, paused, version, shard, wanted_shard)
+     select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, region.shard, region.shard
+       from (select ${shardInRegion('$11', '$1::uuid')} as shard) as region`,
     [
       endpoint.id,
       endpoint.tenant,
@@ -113,7 +127,8 @@ export async function createEndpoint(
       endpoint.enabled,
       endpoint.enabled ? null : 'manual',
       endpoint.paused,
-      version,
+      NOT_ANNOUNCED,
+      endpoint.config.region ?? null,
     ],
   );
 }
@@ -141,6 +156,7 @@ export async function lockEndpoint(
   return rows[0] ?? null;
 }
 
+/** Call `announceChanges` afterwards, unless only its description or metadata have changed: no process caches these. */
 export async function updateEndpoint(
   client: Client,
   endpoint: Pick<
@@ -149,16 +165,17 @@ export async function updateEndpoint(
   >,
   switched: 'on' | 'off' | null,
 ): Promise<void> {
-  const version = await nextVersion(client);
   await client.query(
     `with changed as (
        update posthorn.endpoints
           set url = $2, description = $3, config = $4, metadata = $5, enabled = $6, disabled_reason = $7, paused = $8,
-              version = $9, updated_at = now(), enabled_since = case when $10 then now() else enabled_since end
+              updated_at = now(), enabled_since = case when $9 then now() else enabled_since end,
+              wanted_shard = ${shardInRegion('$10', 'id')},
+              placement = placement + (wanted_shard is distinct from ${shardInRegion('$10', 'id')})::int
         where id = $1 returning id
      )
      -- Switched on: it starts with a closed circuit and no failures.
-     delete from posthorn.endpoint_health h using changed c where h.endpoint_id = c.id and $10`,
+     delete from posthorn.endpoint_health h using changed c where h.endpoint_id = c.id and $9`,
     [
       endpoint.id,
       endpoint.url,
@@ -168,8 +185,8 @@ export async function updateEndpoint(
       endpoint.enabled,
       endpoint.disabled_reason,
       endpoint.paused,
-      version,
       switched === 'on',
+      endpoint.config.region ?? null,
     ],
   );
   if (endpoint.config.breaker === null) await closeCircuit(client, endpoint.id);
@@ -193,13 +210,12 @@ async function closeCircuit(client: Client, id: Uuid): Promise<void> {
     await noteEndpoint(client, id, operationalTypes.circuitClosed, { opened_at: rows[0]!.opened_at });
 }
 
-/** Marks it as deleted. The owner of its shard skips the deliveries that wait; its history stays. */
+/**
+ * Marks it as deleted. The owner of its shard skips the deliveries that wait; its history stays. Call `announceChanges`
+ * afterwards.
+ */
 export async function deleteEndpoint(client: Client, id: Uuid): Promise<void> {
-  const version = await nextVersion(client);
-  await client.query(
-    'update posthorn.endpoints set deleted_at = now(), updated_at = now(), version = $2 where id = $1',
-    [id, version],
-  );
+  await client.query('update posthorn.endpoints set deleted_at = now() where id = $1', [id]);
 }
 
 /** The rule that disabled an endpoint, in words, for the audit log. */
@@ -227,11 +243,10 @@ export async function disableEndpoint(
     [id, seenAs?.url ?? null, seenAs && seenAs.at / 1000],
   );
   if (rows.length === 0) return false;
-  const version = await nextVersion(client);
-  await client.query(
-    'update posthorn.endpoints set enabled = false, disabled_reason = $2, updated_at = now(), version = $3 where id = $1',
-    [id, reason, version],
-  );
+  await client.query('update posthorn.endpoints set enabled = false, disabled_reason = $2 where id = $1', [
+    id,
+    reason,
+  ]);
   await onDisabled(client, id, reason);
   await insertOwnAuditEntry(client, {
     action: 'endpoint.disable',
@@ -243,6 +258,7 @@ export async function disableEndpoint(
       { field: 'rule', after: rule },
     ],
   });
+  await announceChanges(client, [id]);
   return true;
 }
 
@@ -311,16 +327,38 @@ export async function listPinnedIds(
   return rows.map(({ id }) => id);
 }
 
-export async function listEndpoints(
-  pool: Pool,
-  page: { tenant: string | null; before: Uuid | null; limit: number },
-): Promise<EndpointView[]> {
+export interface EndpointPage {
+  readonly tenant: string | null;
+  readonly before: Uuid | null;
+  readonly limit: number;
+  /** Only these. */
+  readonly ids?: readonly Uuid[] | null;
+  /** Only those with this text in their description or URL, in any case. */
+  readonly text?: string | null;
+  /** Return only endpoints that subscribe to this event type. */
+  readonly eventType?: string | null;
+}
+
+export async function listEndpoints(pool: Pool, page: EndpointPage): Promise<EndpointView[]> {
   const share = Math.floor(COUNT_LIMIT_OF_PAGE / page.limit);
   const countLimit = Math.min(COUNT_LIMIT, Math.max(MIN_COUNT_LIMIT, share));
+  const values: unknown[] = [page.tenant, page.before, page.limit];
+  // Only if given: the planner uses the primary key for the ids.
+  const conditions: string[] = [];
+  if (page.ids != null) conditions.push(`and e.id = any ($${values.push(page.ids)}::uuid[])`);
+  if (page.text != null)
+    conditions.push(
+      `and position(lower($${values.push(page.text)}::text) in lower(e.description || ' ' || e.url)) > 0`,
+    );
+  if (page.eventType != null)
+    conditions.push(
+      `and coalesce(e.config->'events', '["*"]') ?| $${values.push(patternsMatching(page.eventType))}::text[]`,
+    );
   const { rows } = await pool.query<EndpointView>(
     `${selectEndpoints(countLimit)} where e.deleted_at is null and ($1::text is null or e.tenant = $1) and ($2::uuid is null or e.id < $2) ${NO_NOTIFIER}
+      ${conditions.join(' ')}
       order by e.id desc limit $3`,
-    [page.tenant, page.before, page.limit],
+    values,
   );
   return rows;
 }

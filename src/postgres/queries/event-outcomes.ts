@@ -40,13 +40,13 @@ const OUTCOMES = `
    ) c`;
 
 /**
- * Counts the deliveries of events by status. An event with more than `most` deliveries is missing in the result: its counts
+ * Counts the deliveries of events by status. An event with more than `max` deliveries is missing in the result: its counts
  * would be too low.
  */
 export async function countOutcomes(
   pool: Pool,
   eventIds: readonly Uuid[],
-  most: number,
+  max: number,
 ): Promise<Map<Uuid, EventOutcome>> {
   if (eventIds.length === 0) return new Map();
   const { rows } = await pool.query<EventOutcome & { id: Uuid; counted: number }>({
@@ -55,10 +55,10 @@ export async function countOutcomes(
     values: [
       `{${eventIds.join(',')}}`,
       `{${eventIds.map((id) => deliveryRangeOfEvent(id)[1]).join(',')}}`,
-      most + 1,
+      max + 1,
     ],
   });
   return new Map(
-    rows.filter(({ counted }) => counted <= most).map(({ id, counted: _, ...outcome }) => [id, outcome]),
+    rows.filter(({ counted }) => counted <= max).map(({ id, counted: _, ...outcome }) => [id, outcome]),
   );
 }

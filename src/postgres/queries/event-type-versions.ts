@@ -35,18 +35,6 @@ export async function listEventTypeVersions(
   return rows;
 }
 
-export async function findEventTypeVersion(
-  queryable: Queryable,
-  eventType: string,
-  version: string,
-): Promise<EventTypeVersionRecord | null> {
-  const { rows } = await queryable.query<EventTypeVersionRecord>(
-    `select ${COLUMNS} from posthorn.event_type_versions where event_type = $1 and version = $2`,
-    [eventType, version],
-  );
-  return rows[0] ?? null;
-}
-
 /** The caller holds a lock on the event type, so that ordinals are assigned one at a time. */
 export async function putEventTypeVersion(
   client: Client,
@@ -78,7 +66,10 @@ export async function putEventTypeVersion(
   return rows[0]!;
 }
 
-const TYPE_COLUMNS = 'name, validation, updated_at::text as revision';
+/** A node of the previous release deprecates a type without a time: the type was changed then. */
+const TYPE_COLUMNS = `name, validation, updated_at::text as revision,
+  case when deprecated then extract(epoch from coalesce(deprecated_at, updated_at))::float8 * 1000 end as "deprecatedAt",
+  extract(epoch from sunset_at)::float8 * 1000 as "sunsetAt"`;
 const VERSION_COLUMNS = `event_type, version, status, extract(epoch from created_at)::float8 * 1000 as "createdAt",
   extract(epoch from deprecated_at)::float8 * 1000 as "deprecatedAt",
   extract(epoch from sunset_at)::float8 * 1000 as "sunsetAt", updated_at::text as revision`;

@@ -8,15 +8,20 @@ export interface EventTypeRecord {
   readonly schema: Record<string, unknown> | boolean | null;
   readonly example: unknown;
   readonly deprecated: boolean;
+  readonly sunset_at: Date | null;
   /** Null: the mode of the tenant applies. */
   readonly validation: ValidationMode | null;
+  /** The newest active version. Null: there is none. */
+  readonly latest_version: string | null;
   readonly created_at: Date;
   readonly updated_at: Date;
 }
 
-export type EventTypeSettings = Omit<EventTypeRecord, 'created_at' | 'updated_at'>;
+export type EventTypeSettings = Omit<EventTypeRecord, 'latest_version' | 'created_at' | 'updated_at'>;
 
-const COLUMNS = 'name, description, schema, example, deprecated, validation, created_at, updated_at';
+const COLUMNS = `name, description, schema, example, deprecated, sunset_at, validation, created_at, updated_at,
+  (select v.version from posthorn.event_type_versions v where v.event_type = name and v.status = 'active'
+    order by v.ordinal desc limit 1) as latest_version`;
 
 export async function findEventType(queryable: Queryable, name: string): Promise<EventTypeRecord | null> {
   const { rows } = await queryable.query<EventTypeRecord>(
@@ -38,13 +43,24 @@ export async function lockEventType(client: Client, name: string): Promise<Event
 export async function putEventType(client: Client, type: EventTypeSettings): Promise<EventTypeRecord> {
   const text = (value: unknown): string | null => (value === null ? null : JSON.stringify(value));
   const { rows } = await client.query<EventTypeRecord>(
-    `insert into posthorn.event_types (name, description, schema, example, deprecated, validation)
-     values ($1, $2, $3, $4, $5, $6)
+    `insert into posthorn.event_types as t
+            (name, description, schema, example, deprecated, sunset_at, validation, deprecated_at)
+     values ($1, $2, $3, $4, $5, $6, $7, case when $5 then now() end)
          on conflict (name) do update
         set description = excluded.description, schema = excluded.schema, example = excluded.example,
-            deprecated = excluded.deprecated, validation = excluded.validation, updated_at = now()
+            deprecated = excluded.deprecated, sunset_at = excluded.sunset_at, validation = excluded.validation,
+            updated_at = now(),
+            deprecated_at = case when excluded.deprecated then coalesce(t.deprecated_at, excluded.deprecated_at) end
      returning ${COLUMNS}`,
-    [type.name, type.description, text(type.schema), text(type.example), type.deprecated, type.validation],
+    [
+      type.name,
+      type.description,
+      text(type.schema),
+      text(type.example),
+      type.deprecated,
+      type.sunset_at,
+      type.validation,
+    ],
   );
   await notifyCatalogue(client);
   return rows[0]!;

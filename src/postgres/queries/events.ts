@@ -34,7 +34,7 @@ export interface EventOptions {
   readonly unmatched_reason?: UnmatchedReason;
   /** How many disabled endpoints matched the event when it was accepted. */
   readonly skipped?: number;
-  /** The event of an outbox whose idempotency key this event, with the same content, had already taken. */
+  /** The earlier event with the same content that holds the idempotency key of this one. Only an event from outbox, relay or Kafka has it. */
   readonly duplicate_of?: Uuid;
   /** The same, with different content. */
   readonly key_conflict_with?: Uuid;

@@ -48,7 +48,7 @@ export async function stripPayloads(pool: Pool, cutoffMs: number, max: number): 
   });
 }
 
-/** Discards dead letters that expired, and notes it for each endpoint, so that an operational event tells of it. */
+/** Discards dead letters that expired, and writes a note for each endpoint, which becomes an operational event. */
 export async function expireDeadLetters(
   pool: Pool,
   cutoffMs: number,
@@ -64,6 +64,11 @@ export async function expireDeadLetters(
        insert into posthorn.operational_notes (kind, endpoint_id, detail)
        select '${operationalTypes.deadLettersExpired}', endpoint_id, json_build_object('count', count(*))
          from removed where event_type not like 'posthorn.%' group by endpoint_id
+     ),
+     counted as (
+       insert into posthorn.expired_dead_letters as x (day, count)
+       select (now() at time zone 'UTC')::date, count(*) from moved having count(*) > 0
+           on conflict (day) do update set count = x.count + excluded.count
      )
      select (select count(*)::int from moved) as count, array(select distinct endpoint_id::text from moved) as endpoint_ids`,
     [cutoffMs, max],

@@ -5,11 +5,16 @@ import { ADVISORY_LOCKS } from '../advisory-locks.ts';
 import type { Client } from '../database.ts';
 import { CHANNEL_NAMES } from '../notifier-channels.ts';
 import { deleteConversions } from './conversions.ts';
+import {
+  deleteInboxCopies,
+  expungeBatches,
+  findBatchesOfEvent,
+  lockBatches,
+  OF_EVENT,
+  SETTLE_TIME,
+} from './expunge-batches.ts';
 
 export const EXPUNGED = 'expunged';
-
-/** SQL for the deliveries of the event $1. */
-const OF_EVENT = 'between $1::uuid and posthorn.last_delivery_id($1::uuid)';
 
 /**
  * Waits for rows that a restore from the archive inserts at this moment, and keeps it from inserting more until the transaction ends.
@@ -40,20 +45,26 @@ export async function expungePayload(
   await client.query(SKIP_SLICES, [id]);
   for (const table of ['queue', 'dead_letters']) await client.query(lockDeliveries(table), [id]);
   const { rows } = await client.query<{ endpoint_id: Uuid }>(END_DELIVERIES, [id]);
+  const endpointIds = rows.map(({ endpoint_id }) => endpoint_id);
+  const batches = await findBatchesOfEvent(client, id, endpointIds);
+  await lockBatches(client, batches);
   await client.query(
     `update posthorn.attempts
         set request_headers = '{}', response_headers = null, response_body = null, response_truncated = false, error_message = null
       where delivery_id ${OF_EVENT}`,
     [id],
   );
-  await deleteTraces(client, event);
+  await expungeBatches(client, event.tenant, batches);
+  await deleteOtherCopies(client, event);
+  // A delivery that waited may be on the wire, or about to be.
   await client.query(
-    `insert into posthorn.expunged (kind, id, applied_at) values ('event', $1, now())
-         on conflict (kind, id) do update set applied_at = now()`,
-    [id],
+    `insert into posthorn.expunged (kind, id, applied_at, settle_until)
+     values ('event', $1, now(), case when $2 then now() + ${SETTLE_TIME} end)
+         on conflict (kind, id) do update set applied_at = now(), settle_until = excluded.settle_until, seq = default`,
+    [id, endpointIds.length > 0],
   );
   await client.query(`select pg_notify('${CHANNEL_NAMES.expunged}', $1)`, [id]);
-  return rows.map(({ endpoint_id }) => endpoint_id);
+  return endpointIds;
 }
 
 /**
@@ -102,8 +113,8 @@ const END_DELIVERIES = `
   )
   select endpoint_id from waiting union select endpoint_id from dead`;
 
-/** What else holds the payload, or a hash of it. */
-async function deleteTraces(
+/** Deletes what other tables have of the payload, or of its hash. */
+async function deleteOtherCopies(
   client: Client,
   { id, tenant }: { readonly id: Uuid; readonly tenant: string },
 ): Promise<void> {
@@ -119,9 +130,8 @@ async function deleteTraces(
     tenant,
     id,
   ]);
-  await client.query(
-    `delete from posthorn.inbox_requests r using posthorn.inboxes i
-      where i.token = r.token and i.tenant = $1 and r.headers ->> 'webhook-id' = $2`,
-    [tenant, publicId(idPrefixes.event, id)],
-  );
+  // Keys are hashes of a value in the payload.
+  await client.query(`delete from posthorn.debounce_keys where delivery_id ${OF_EVENT}`, [id]);
+  await client.query(`delete from posthorn.debounce_windows where first_id ${OF_EVENT}`, [id]);
+  await deleteInboxCopies(client, tenant, [publicId(idPrefixes.event, id)]);
 }

@@ -1,10 +1,10 @@
 /** Deletes every row of a tenant, a chunk at a time. */
-import { firstIdAt, type Uuid } from '../../domain/ids.ts';
+import { firstIdAt, timeOfId, type Uuid } from '../../domain/ids.ts';
 import { tenantsNamedIn } from '../../domain/operational-tenants.ts';
 import type { Client } from '../database.ts';
 import { CHANNEL_NAMES } from '../notifier-channels.ts';
 import { deleteConversions } from './conversions.ts';
-import { nextVersion } from './endpoints.ts';
+import { announceChanges } from './endpoints.ts';
 import { expungePayload, waitForRestore } from './expunge-payload.ts';
 import type { Selection } from './select-deliveries.ts';
 
@@ -35,22 +35,36 @@ export async function closeTenant(client: Client, tenant: string): Promise<boole
     [tenant],
   );
   await client.query('delete from posthorn.console_sessions where tenant = $1', [tenant]);
-  const version = await nextVersion(client);
-  await client.query(
-    `update posthorn.endpoints set deleted_at = now(), updated_at = now(), version = $2
-      where tenant = $1 and deleted_at is null`,
-    [tenant, version],
+  const { rows: deleted } = await client.query<{ id: Uuid }>(
+    'update posthorn.endpoints set deleted_at = now() where tenant = $1 and deleted_at is null returning id',
+    [tenant],
   );
   await client.query(
-    `insert into posthorn.expunged (kind, id, endpoint_ids)
-     values ('tenant', $1, array(select id from posthorn.endpoints where tenant = $1))
+    `insert into posthorn.expunged (kind, id, at, endpoint_ids)
+     values ('tenant', $1, greatest(now(), to_timestamp($2::float8 / 1000)), array(select id from posthorn.endpoints where tenant = $1))
          on conflict (kind, id) do update
-        set at = now(), endpoint_ids = excluded.endpoint_ids || posthorn.expunged.endpoint_ids, applied_at = null`,
-    [tenant],
+        set at = excluded.at, endpoint_ids = excluded.endpoint_ids || posthorn.expunged.endpoint_ids, applied_at = null, seq = default`,
+    [tenant, await readNewestTime(client, tenant)],
   );
   for (const channel of ['tenants', 'keys'] as const)
     await client.query(`select pg_notify('${CHANNEL_NAMES[channel]}', '')`);
+  await announceChanges(
+    client,
+    deleted.map(({ id }) => id),
+  );
   return true;
+}
+
+/**
+ * The time in the id of the newest event, plus a millisecond. A tombstone covers what was published before it, and the clock of
+ * the database may have been set back.
+ */
+async function readNewestTime(client: Client, tenant: string): Promise<number> {
+  const { rows } = await client.query<{ id: Uuid }>(
+    'select id from posthorn.events where tenant = $1 order by tenant desc, id desc limit 1',
+    [tenant],
+  );
+  return rows[0] === undefined ? 0 : timeOfId(rows[0].id) + 1;
 }
 
 /** Tasks of alias `k` that expunge the tenant in this SQL and have not ended. */
@@ -125,7 +139,7 @@ async function deleteEvents(client: Client, tenant: string, max: number): Promis
   return ids.length;
 }
 
-/** Deliveries to its endpoints whose event is not there. */
+/** Deletes deliveries to the tenant's endpoints whose event no longer exists. */
 async function deleteDeliveries(client: Client, tenant: string, max: number): Promise<number> {
   let deleted = 0;
   for (const table of ['queue', 'dead_letters', 'deliveries']) {
@@ -157,6 +171,7 @@ const OTHER_ROWS: readonly string[] = [
   ...[
     'outbox',
     'outbox_rejected',
+    'kafka_records',
     'idempotency_keys',
     'audit_log',
     'event_stats',
@@ -165,6 +180,7 @@ const OTHER_ROWS: readonly string[] = [
     'console_sessions',
     'notice_digests',
     'confirmation_mails',
+    'idempotent_requests',
   ].map(byTenant),
   ...[
     'endpoint_stats',
@@ -182,11 +198,12 @@ const OTHER_ROWS: readonly string[] = [
   `delete from posthorn.operational_state
     where ctid = any (array(select s.ctid from posthorn.endpoints e join posthorn.operational_state s on s.subject = e.id::text
                              where e.tenant = $1 limit $2))`,
+  // Of its own keys. Those of an admin key have the tenant that they are about.
   `delete from posthorn.idempotent_requests
     where ctid = any (array(select r.ctid from posthorn.api_keys k
                               join posthorn.idempotent_requests r on r.owner = posthorn.public_id('key', k.id)
                              where k.tenant = $1 limit $2))`,
-  // Rows of unknown shape: a name anywhere counts.
+  // The shape of these rows is unknown, so a row with the name anywhere is deleted.
   `delete from posthorn.stats_unreadable
     where ctid = any (array(select ctid from posthorn.stats_unreadable where strpos(counts, to_json($1::text)::text) > 0 limit $2))`,
 ];
@@ -278,8 +295,9 @@ export async function deleteClosedTenant(client: Client, tenant: string): Promis
   for (const table of ['endpoints', 'api_keys'])
     await client.query(`delete from posthorn.${table} where tenant = $1`, [tenant]);
   await client.query('delete from posthorn.tenants where id = $1', [tenant]);
-  await client.query("update posthorn.expunged set applied_at = now() where kind = 'tenant' and id = $1", [
-    tenant,
-  ]);
+  await client.query(
+    "update posthorn.expunged set applied_at = now(), seq = default where kind = 'tenant' and id = $1",
+    [tenant],
+  );
   await client.query(`select pg_notify('${CHANNEL_NAMES.tenants}', '')`);
 }

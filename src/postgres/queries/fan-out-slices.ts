@@ -2,6 +2,7 @@ import type { Uuid } from '../../domain/ids.ts';
 import type { FanOutSlice, SliceDeliveries, SliceResult } from '../../ports/fan-out-store.ts';
 import { ADVISORY_LOCKS } from '../advisory-locks.ts';
 import type { Pool } from '../database.ts';
+import { trustedVersion } from './current-version.ts';
 import { storeDebounceKeys } from './debounce.ts';
 import { journalSkipped } from './stats-journal.ts';
 
@@ -42,17 +43,31 @@ export async function findNextSlice(
   };
 }
 
+const COUNT = {
+  name: 'count_slices',
+  text: `select count(*)::int as slices
+           from (select from posthorn.fan_out_slices where tenant = $1 order by seq, first_ordinal limit $2) as s`,
+};
+
+/** How many unwritten slices the tenant has, counted up to `max`. */
+export async function countSlices(pool: Pool, tenant: string, max: number): Promise<number> {
+  const { rows } = await pool.query<{ slices: number }>({ ...COUNT, values: [tenant, max] });
+  return rows[0]!.slices;
+}
+
 // The lock comes first: only one process at a time writes a slice. Then the row of the slice is deleted, or shortened if
 // only its first endpoints are written. The process that changes the row writes the deliveries; others find no row.
 //
 // $1: version of the endpoints, $2: event, $3: first ordinal, $4: how many endpoints,
-// $5 to $8: waiting deliveries (ids, endpoints, due, fifo), $9 to $11: skipped deliveries (ids, endpoints, reasons).
+// $5 to $8: waiting deliveries (ids, endpoints, due, fifo), $9 to $11: skipped deliveries (ids, endpoints, reasons),
+// $12: tenant.
 const WRITE = {
   name: 'write_slice',
   text: `
     with gate as materialized (
-      select version = $1 as is_current, pg_try_advisory_xact_lock(${ADVISORY_LOCKS.fanOuts}) as is_free
-        from posthorn.subscription_version
+      select ${trustedVersion('array[$12::text]')} = $1 as is_current,
+             pg_try_advisory_xact_lock(${ADVISORY_LOCKS.fanOuts}) as is_free
+        from posthorn.subscription_version v
     ),
     ended as (
       delete from posthorn.fan_out_slices
@@ -88,7 +103,7 @@ const literal = (values: readonly (string | number | boolean)[]): string => `{${
 
 export async function writeSlice(
   pool: Pool,
-  { eventId, firstOrdinal, endpointIds }: FanOutSlice,
+  { eventId, tenant, firstOrdinal, endpointIds }: FanOutSlice,
   { waiting, skipped }: SliceDeliveries,
   endpointVersion: number,
 ): Promise<SliceResult> {
@@ -107,6 +122,7 @@ export async function writeSlice(
       literal(skipped.map(({ id }) => id)),
       literal(skipped.map(({ endpointId }) => endpointId)),
       literal(skipped.map(({ reason }) => reason)),
+      tenant,
     ],
   });
   const { is_current, is_free, is_written } = rows[0]!;

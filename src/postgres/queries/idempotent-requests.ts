@@ -30,7 +30,7 @@ const CLAIM = {
     values ($1, $2, $3, $4, clock_timestamp() + make_interval(secs => $5), clock_timestamp() + make_interval(secs => $6))
         on conflict (owner, key) do update
        set id = excluded.id, fingerprint = excluded.fingerprint, claimed_until = excluded.claimed_until,
-           expires_at = excluded.expires_at, key_id = null, answer = null
+           expires_at = excluded.expires_at, key_id = null, answer = null, tenant = null
      where r.expires_at <= clock_timestamp()
         or (r.answer is null and r.fingerprint = excluded.fingerprint
             and (r.claimed_until <= clock_timestamp() or r.claimed_until > clock_timestamp() + 2 * make_interval(secs => $5)))
@@ -75,14 +75,19 @@ export async function claimRequest(
   throw new Error('An idempotency key was claimed and released too often in a row.');
 }
 
-/** Returns false if another request has taken the claim over. */
-export async function storeAnswer(pool: Pool, id: Uuid, answer: Sealed, ttlMs: number): Promise<boolean> {
+/** Stores the answer with the tenant that it is about. Returns false if another request has taken the claim over. */
+export async function storeAnswer(
+  pool: Pool,
+  { id, tenant }: { readonly id: Uuid; readonly tenant: string | null },
+  answer: Sealed,
+  ttlMs: number,
+): Promise<boolean> {
   const { rowCount } = await pool.query({
     name: 'store_answer',
     text: `update posthorn.idempotent_requests
-              set key_id = $2, answer = $3, expires_at = clock_timestamp() + make_interval(secs => $4)
+              set key_id = $2, answer = $3, tenant = $5, expires_at = clock_timestamp() + make_interval(secs => $4)
             where id = $1`,
-    values: [id, answer.keyId, answer.ciphertext, ttlMs / 1000],
+    values: [id, answer.keyId, answer.ciphertext, ttlMs / 1000, tenant],
   });
   return rowCount === 1;
 }

@@ -200,11 +200,22 @@ interface RequestRow extends Omit<ReceivedRequest, 'number' | 'at' | 'signature'
 }
 
 /** Newest first. */
-export async function listRequests(pool: Pool, token: string, limit: number): Promise<ReceivedRequest[]> {
+/** Newest first. `since` and `until` are milliseconds since 1970; null: no bound. */
+export async function listRequests(
+  pool: Pool,
+  token: string,
+  {
+    since,
+    until,
+    limit,
+  }: { readonly since: number | null; readonly until: number | null; readonly limit: number },
+): Promise<ReceivedRequest[]> {
   const { rows } = await pool.query<RequestRow>(
     `select number, received_at, method, path, headers, body, truncated, verdict, detail, answered
-       from posthorn.inbox_requests where token = $1 order by number desc limit $2`,
-    [token, limit],
+       from posthorn.inbox_requests
+      where token = $1 and ($3::timestamptz is null or received_at >= $3) and ($4::timestamptz is null or received_at < $4)
+      order by number desc limit $2`,
+    [token, limit, since === null ? null : new Date(since), until === null ? null : new Date(until)],
   );
   return rows.map(({ number, received_at, verdict, detail, ...row }) => ({
     ...row,

@@ -1,12 +1,16 @@
 /** What `posthorn doctor` reads from a database. src/cli/doctor judges it. */
+
 import type { Uuid } from '../../domain/ids.ts';
 import type { Client } from '../database.ts';
+import { WAITS_FOR_STANDBY } from './readiness.ts';
 
 export interface ServerFacts {
   readonly versionNumber: number;
   readonly version: string;
   readonly settings: Readonly<Record<string, string>>;
   readonly isStandby: boolean;
+  /** Sessions of this role whose commit has waited for a synchronous standby for seconds. */
+  readonly commitsWaiting: number;
   /** The connection limits that apply to this role, each with the number of connections that other programs use now. */
   readonly connectionLimits: readonly ConnectionLimit[];
   readonly now: number;
@@ -26,6 +30,7 @@ const SETTINGS = [
   'track_counts',
   'wal_level',
   'default_transaction_read_only',
+  'synchronous_standby_names',
 ];
 
 export async function readServer(client: Client): Promise<ServerFacts> {
@@ -34,11 +39,13 @@ export async function readServer(client: Client): Promise<ServerFacts> {
     version: string;
     settings: Record<string, string>;
     is_standby: boolean;
+    commits_waiting: number;
   }>(
     `select current_setting('server_version_num')::int as version_number,
             current_setting('server_version') as version,
             (select json_object_agg(name, setting) from pg_settings where name = any($1::text[])) as settings,
-            pg_is_in_recovery() as is_standby`,
+            pg_is_in_recovery() as is_standby,
+            (select count(*)::int from pg_stat_activity where ${WAITS_FOR_STANDBY}) as commits_waiting`,
     [SETTINGS],
   );
   const row = rows[0]!;
@@ -50,6 +57,7 @@ export async function readServer(client: Client): Promise<ServerFacts> {
     version: row.version,
     settings: row.settings,
     isStandby: row.is_standby,
+    commitsWaiting: row.commits_waiting,
     connectionLimits: await readConnectionLimits(client),
     now: times[0]!.now,
   };
@@ -78,6 +86,15 @@ async function readConnectionLimits(client: Client): Promise<ConnectionLimit[]> 
        from pg_roles r where rolname = current_user and rolconnlimit >= 0 and not rolsuper`,
   );
   return rows.map(({ used_by_others, ...limit }) => ({ ...limit, usedByOthers: used_by_others }));
+}
+
+/** True if this role may change the schema, or may create it. */
+export async function ownsSchema(client: Client): Promise<boolean> {
+  const { rows } = await client.query<{ owns: boolean }>(
+    `select coalesce((select pg_has_role(nspowner, 'USAGE') from pg_namespace where nspname = 'posthorn'),
+                     has_database_privilege(current_database(), 'CREATE')) as owns`,
+  );
+  return rows[0]!.owns;
 }
 
 /** Rights on the schema's objects that this role lacks, such as `INSERT on table posthorn.events`. */
@@ -125,6 +142,7 @@ export async function readAppliedMigrations(client: Client): Promise<string[] | 
 
 export interface WorkerFacts {
   readonly name: string;
+  /** Of the default region. */
   readonly shards: number;
   readonly silentMs: number;
   readonly stopping: boolean;
@@ -133,11 +151,11 @@ export interface WorkerFacts {
 export async function readWorkers(client: Client): Promise<{ workers: WorkerFacts[]; unowned: number }> {
   const { rows } = await client.query<{ name: string; shards: number; silent: number; stopping: boolean }>(
     `select w.name, w.stopping, extract(epoch from clock_timestamp() - w.renewed_at)::float8 * 1000 as silent,
-            (select count(*)::int from posthorn.shards s where s.owner = w.id) as shards
+            (select count(*)::int from posthorn.shards s where s.owner = w.id and s.shard < 256) as shards
        from posthorn.workers w order by w.name`,
   );
   const { rows: free } = await client.query<{ unowned: number }>(
-    'select count(*)::int as unowned from posthorn.shards where owner is null',
+    'select count(*)::int as unowned from posthorn.shards where owner is null and shard < 256',
   );
   return {
     workers: rows.map(({ silent, ...worker }) => ({ ...worker, silentMs: silent })),

@@ -88,7 +88,7 @@ export async function listKeys(
 ): Promise<KeyRecord[]> {
   const { rows } = await pool.query<KeyRecord>(
     `select ${COLUMNS} from posthorn.api_keys
-      where revoked_at is null and ($1::text is null or tenant = $1) and ($2::uuid is null or id < $2)
+      where revoked_at is null and not is_portal_session and ($1::text is null or tenant = $1) and ($2::uuid is null or id < $2)
       order by id desc limit $3`,
     [page.tenant, page.before, page.limit],
   );
@@ -102,7 +102,7 @@ export async function readKey(
   { forUpdate = false }: { readonly forUpdate?: boolean } = {},
 ): Promise<KeyRecord | null> {
   const { rows } = await client.query<KeyRecord>(
-    `select ${COLUMNS} from posthorn.api_keys where id = $1 and revoked_at is null ${forUpdate ? 'for update' : ''}`,
+    `select ${COLUMNS} from posthorn.api_keys where id = $1 and revoked_at is null and not is_portal_session ${forUpdate ? 'for update' : ''}`,
     [id],
   );
   return rows[0] ?? null;
@@ -129,7 +129,7 @@ export async function updateKey(client: Queryable, key: ChangeableKey): Promise<
 export async function revokeKey(client: Queryable, id: Uuid): Promise<KeyRecord | null> {
   const { rows } = await client.query<KeyRecord>(
     `with revoked as (
-       update posthorn.api_keys set revoked_at = now() where id = $1 and revoked_at is null returning ${COLUMNS}
+       update posthorn.api_keys set revoked_at = now() where id = $1 and revoked_at is null and not is_portal_session returning ${COLUMNS}
      )
      select revoked.*, pg_notify('${CHANNEL_NAMES.keys}', '') from revoked`,
     [id],

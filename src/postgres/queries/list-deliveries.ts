@@ -136,8 +136,8 @@ function partByRange(
   range: ReturnType<typeof byIndex>,
   moreConditions: string[] = [],
 ): Part {
-  const newest = (most: string) =>
-    `select q.* from posthorn.${table} q where ${range.conditions.join(' and ')} order by ${range.order} limit ${most}`;
+  const newest = (maxRows: string) =>
+    `select q.* from posthorn.${table} q where ${range.conditions.join(' and ')} order by ${range.order} limit ${maxRows}`;
   const conditions = [...unindexedConditions(table, search), ...moreConditions];
   if (conditions.length === 0) return { rows: newest('$1') };
   const examined = `examined_${table}`;
@@ -159,16 +159,16 @@ function partByEndpoints(table: DeliveryTable, search: Search): Part {
   if (tenant !== null) which.push(`e.tenant = ${bind(tenant)}`);
   if (endpointId !== null) which.push(`e.id = ${bind(endpointId)}`);
   const range = byIndex(['endpoint_id'], ['e.id'], search, bind);
-  const newest = (most: string) => `
+  const newest = (maxRows: string) => `
     select q.* from posthorn.endpoints e
      cross join lateral (select q.* from posthorn.${table} q where ${range.conditions.join(' and ')}
-                          order by ${range.order} limit ${most}) q
+                          order by ${range.order} limit ${maxRows}) q
      where ${which.join(' and ')}`;
   const conditions = unindexedConditions(table, search);
   if (conditions.length === 0) return { rows: matching(`(${newest('$1')})`, []) };
   // Nearly all of history is delivered, so few rows need to be examined for it.
-  const most = search.status === 'delivered' && search.type === null ? 2 * limit : MAX_EXAMINED;
-  const share = Math.max(2 * limit, Math.ceil(most / Math.max(1, search.endpoints)));
+  const maxRows = search.status === 'delivered' && search.type === null ? 2 * limit : MAX_EXAMINED;
+  const share = Math.max(2 * limit, Math.ceil(maxRows / Math.max(1, search.endpoints)));
   const examined = `examined_${table}`;
   return {
     ctes: { [examined]: newest(String(share)) },
@@ -211,8 +211,8 @@ function partByStatus(search: Search): Part {
 /** The tenant's events by their index, and the deliveries of those that match by their ids. */
 function partByEvents(table: DeliveryTable, search: Search): Part {
   const { bind, limit, from, before } = search;
-  const most = 2 * limit;
-  search.eventCtes ??= examineEvents(search, most);
+  const maxRows = 2 * limit;
+  search.eventCtes ??= examineEvents(search, maxRows);
   const bounds = [
     ...(from === null ? [] : [`q.id >= ${bind(from)}`]),
     ...(before === null ? [] : [`q.id < ${bind(before)}`]),
@@ -226,13 +226,13 @@ function partByEvents(table: DeliveryTable, search: Search): Part {
     ctes: search.eventCtes,
     rows: matching(`(${rows})`, unindexedConditions(table, search)),
     reached: [
-      reachedBy('examined_events', MAX_EXAMINED, 'matching_events', String(most)),
-      `select case when count(*) = ${most} then min(id::text) end from matching_events`,
+      reachedBy('examined_events', MAX_EXAMINED, 'matching_events', String(maxRows)),
+      `select case when count(*) = ${maxRows} then min(id::text) end from matching_events`,
     ],
   };
 }
 
-function examineEvents(search: Search, most: number): Readonly<Record<string, string>> {
+function examineEvents(search: Search, maxRows: number): Readonly<Record<string, string>> {
   const { tenant, type, bind } = search;
   const range = byIndex(['tenant'], [hideFromPlanner(bind(tenant))], search, bind);
   return {
@@ -241,6 +241,6 @@ function examineEvents(search: Search, most: number): Readonly<Record<string, st
        where ${range.conditions.join(' and ')} order by ${range.order} limit ${MAX_EXAMINED}`,
     matching_events: `
       select q.id, posthorn.last_delivery_id(q.id) as last_id from examined_events q
-       where (q.deliveries > 0 or q.skipped) ${type === null ? '' : `and q.type = ${bind(type)}`} order by ${range.order} limit ${most}`,
+       where (q.deliveries > 0 or q.skipped) ${type === null ? '' : `and q.type = ${bind(type)}`} order by ${range.order} limit ${maxRows}`,
   };
 }

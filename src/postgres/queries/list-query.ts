@@ -67,8 +67,8 @@ export function listQuery(
   conditions: readonly string[],
   limit: string,
 ): string {
-  const newest = (shown: string, most: string) =>
-    `select ${shown} from posthorn.${table} q where ${range.conditions.join(' and ')} order by ${range.order} limit ${most}`;
+  const newest = (shown: string, maxRows: string) =>
+    `select ${shown} from posthorn.${table} q where ${range.conditions.join(' and ')} order by ${range.order} limit ${maxRows}`;
   if (conditions.length === 0) return newest(`${columns}, null::text as reached_id`, limit);
   return `
     with examined as materialized (${newest(columns, String(MAX_EXAMINED))}),
@@ -83,9 +83,9 @@ export function listQuery(
  * SQL for the oldest id that was examined; null if all rows were, or enough were found. Counting the examined rows would
  * make PostgreSQL examine all of them, so that happens only if too few were found.
  */
-export const reachedBy = (examined: string, most: number, found: string, limit: string): string => `
+export const reachedBy = (examined: string, maxRows: number, found: string, limit: string): string => `
   select case when (select count(*) from ${found}) < ${limit}
-              then (select case when count(*) = ${most} then min(id::text) end from ${examined}) end`;
+              then (select case when count(*) = ${maxRows} then min(id::text) end from ${examined}) end`;
 
 /** Splits `reached_id` off the rows of a `listQuery`. */
 export function toListResult<Row extends { id: Uuid }>(

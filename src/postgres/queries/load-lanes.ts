@@ -1,3 +1,4 @@
+import type { AdaptiveRecord } from '../../domain/adaptive-limits.ts';
 import { type Circuit, CLOSED_BREAKER } from '../../domain/breaker.ts';
 import { firstIdAt, timeOfId, type Uuid } from '../../domain/ids.ts';
 import type { Trigger } from '../../domain/outcome.ts';
@@ -10,9 +11,9 @@ export const QUEUE_COLUMNS = `
   extract(epoch from started_at)::float8 * 1000 as started_at`;
 
 // Many lanes in one round trip, each with its own short range of an index: no read walks through another endpoint's
-// million rows. A FIFO lane stops at the first event of its tenant whose large fan-out is not written yet. (To search the slices
-// for the endpoint would make the reads of all tenants as slow as one tenant's unwritten slices are many.) One statement
-// for both kinds, so that a read takes one connection.
+// million rows. One statement for both kinds, so that a read takes one connection. A FIFO lane stops at the first event of
+// its tenant whose large fan-out is not written yet. To search the slices for the endpoint would slow down the reads of all
+// tenants while one tenant has many unwritten slices.
 const LOAD_LANES = {
   name: 'load_lanes',
   text: `
@@ -135,22 +136,25 @@ export async function loadLaneStates(
     next_probe_at: number | null;
     failing_since: number | null;
     hold_until: number | null;
+    adaptive: AdaptiveRecord | null;
     blocked: boolean;
     is_new: boolean | null;
+    shard: number | null;
   }>({
     name: 'load_lane_states',
     text: `
-      select e.id, h.circuit, h.consecutive_failures, h.cooldown_ms,
+      select e.id, h.circuit, h.consecutive_failures, h.cooldown_ms, h.adaptive,
              extract(epoch from h.opened_at)::float8 * 1000 as opened_at,
              extract(epoch from h.next_probe_at)::float8 * 1000 as next_probe_at,
              extract(epoch from h.failing_since)::float8 * 1000 as failing_since,
              extract(epoch from h.hold_until)::float8 * 1000 as hold_until,
              exists (select from posthorn.dead_letters d
                       where d.endpoint_id = e.id and d.blocks_lane and not d.replaying) as blocked,
-             (select made.created_at > s.taken_at and made.enabled_since is null
-                from posthorn.endpoints made join posthorn.shards s on s.shard = get_byte(uuid_send(made.id), 15)
-               where made.id = e.id) as is_new
-        from unnest($1::uuid[]) as e(id) left join posthorn.endpoint_health h on h.endpoint_id = e.id`,
+             s.shard, made.created_at > s.taken_at and made.enabled_since is null and made.placement = 0 as is_new
+        from unnest($1::uuid[]) as e(id)
+        left join posthorn.endpoint_health h on h.endpoint_id = e.id
+        left join posthorn.endpoints made on made.id = e.id
+        left join posthorn.shards s on s.shard = coalesce(made.shard, get_byte(uuid_send(made.id), 15))`,
     values: [literal(endpointIds)],
   });
   return new Map(
@@ -159,8 +163,10 @@ export async function loadLaneStates(
       {
         blocked: row.blocked,
         isNew: row.is_new ?? false,
+        shard: row.shard,
         failingSince: row.failing_since,
         holdUntil: row.hold_until,
+        adaptive: row.adaptive,
         breaker:
           row.circuit === null
             ? CLOSED_BREAKER

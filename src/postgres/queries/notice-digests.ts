@@ -5,10 +5,10 @@ import type { OperationalType } from '../../domain/operational.ts';
 import type { DueDigest } from '../../ports/operational-store.ts';
 import type { Client } from '../database.ts';
 
-/** The windows of these notifiers have ended. */
+/** SQL for the notifiers whose window has ended. A window that begins in the future is from before the clock stepped back. */
 export const dueNotifiers = (windowSeconds: string): string =>
   `select endpoint_id from posthorn.notice_digests group by endpoint_id
-    having min(since) <= now() - make_interval(secs => ${windowSeconds}::float8)`;
+    having min(since) <= now() - make_interval(secs => ${windowSeconds}::float8) or min(since) > now()`;
 
 interface Row {
   readonly endpoint_id: Uuid;

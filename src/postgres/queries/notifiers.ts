@@ -3,7 +3,7 @@ import { firstIdAt, timeOfId, type Uuid } from '../../domain/ids.ts';
 import type { NotifierConfig } from '../../domain/notices.ts';
 import { ADVISORY_LOCKS } from '../advisory-locks.ts';
 import type { Client, Queryable } from '../database.ts';
-import { deleteEndpoint, type EndpointView, nextVersion } from './endpoints.ts';
+import { deleteEndpoint, type EndpointView } from './endpoints.ts';
 
 /** A notifier as it is stored: an endpoint whose configuration has `notifier`. Its URL is masked; the whole one is sealed. */
 export type NotifierView = Pick<
@@ -52,7 +52,10 @@ export async function countNotifiers(client: Queryable, tenant: string): Promise
   return rows[0]!.count;
 }
 
-/** Deletes a notifier. `url` takes the place of its URL, which is a credential or an e-mail address. */
+/**
+ * Deletes a notifier. `url` takes the place of its URL, which is a credential or an e-mail address. Call `announceChanges`
+ * afterwards.
+ */
 export async function deleteNotifier(client: Client, id: Uuid, url: string): Promise<void> {
   await deleteEndpoint(client, id);
   await client.query(
@@ -62,21 +65,23 @@ export async function deleteNotifier(client: Client, id: Uuid, url: string): Pro
   await client.query('delete from posthorn.notice_digests where endpoint_id = $1', [id]);
 }
 
-/** Marks the address as confirmed. Returns the tenant, or null if this confirmation is not open (any more). */
+/**
+ * Marks the address as confirmed. Returns the tenant, or null if this confirmation is not open (any more). Call
+ * `announceChanges` afterwards.
+ */
 export async function confirmNotifier(
   client: Client,
   id: Uuid,
   confirmation: string,
   now: number,
 ): Promise<string | null> {
-  const version = await nextVersion(client);
   const { rows } = await client.query<{ tenant: string }>(
     `update posthorn.endpoints
         set config = jsonb_set(config #- '{notifier,confirmation}', '{notifier,confirmed_at}', to_jsonb($3::bigint)),
-            updated_at = now(), version = $4
+            updated_at = now()
       where id = $1 and deleted_at is null and config #>> '{notifier,confirmation}' = $2
       returning tenant`,
-    [id, confirmation, Math.round(now), version],
+    [id, confirmation, Math.round(now)],
   );
   return rows[0]?.tenant ?? null;
 }
@@ -85,8 +90,8 @@ const TEST_WINDOW_MS = 60_000;
 
 /**
  * Returns null if one more test message may be sent, or after how many seconds. The limits are for one minute. The audit log
- * has the tests of all nodes. The lock is held until the end of the transaction, so that two at once are not both the last
- * one.
+ * has the tests of all nodes. The lock is held until the end of the transaction, so that two concurrent tests do not
+ * both take the last place.
  */
 export async function secondsToNextTest(
   client: Client,

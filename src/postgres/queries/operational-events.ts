@@ -27,7 +27,8 @@ const TAKE = {
         where n.kind <> '${operationalTypes.deliveryDead}' or not exists (
                 select from posthorn.operational_state s
                  where s.kind = n.kind and s.subject = n.endpoint_id::text
-                   and s.at > now() - make_interval(secs => $1::float8))
+                   -- A time in the future is from before the clock stepped back.
+                   and s.at between now() - make_interval(secs => $1::float8) and now())
         order by n.seq limit $2))
     returning seq, id, kind, endpoint_id as "endpointId", extract(epoch from at)::float8 * 1000 as at, detail`,
 };
@@ -41,14 +42,14 @@ export async function takeNotes(
   return rows.sort((a, b) => Number(a.seq) - Number(b.seq));
 }
 
-export async function currentVersion(client: Client): Promise<number> {
+export async function readEndpointVersion(client: Client): Promise<number> {
   const { rows } = await client.query<{ version: string }>(
     'select version from posthorn.subscription_version',
   );
   return Number(rows[0]!.version);
 }
 
-export async function notedEndpoints(
+export async function loadNotedEndpoints(
   client: Client,
   ids: readonly Uuid[],
 ): Promise<Map<Uuid, NotedEndpoint>> {

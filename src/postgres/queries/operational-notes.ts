@@ -3,6 +3,7 @@
 import type { Uuid } from '../../domain/ids.ts';
 import { type OperationalType, operationalTypes } from '../../domain/operational.ts';
 import type { Client } from '../database.ts';
+import { ownerOfLane } from './ownership.ts';
 
 /**
  * One note for all deliveries that die together for one reason. `from` has delivery_id, endpoint_id, event_type, reason,
@@ -18,12 +19,12 @@ export const noteDeaths = (from: string): string => `
     from ${from} where event_type not like 'posthorn.%'
    group by endpoint_id, event_type, reason`;
 
-/** `rows` is a JSON array. Only the owner of the shard may write notes about a circuit, as with the circuit itself. */
+/** `rows` is a JSON array. Only the owner of the lane may write notes about a circuit, as with the circuit itself. */
 export const noteCircuits = (rows: string, owner: string): string => `
   insert into posthorn.operational_notes (id, kind, endpoint_id, detail)
   select id, kind, endpoint_id, detail
-    from json_to_recordset(${rows}::json) as t(id uuid, kind text, endpoint_id uuid, shard smallint, detail json)
-   where (select owner from posthorn.shards s where s.shard = t.shard) = ${owner}
+    from json_to_recordset(${rows}::json) as t(id uuid, kind text, endpoint_id uuid, detail json)
+   where ${ownerOfLane('t.endpoint_id')} = ${owner}
       on conflict (id) do nothing`;
 
 /** Part of the transaction that enables or disables the endpoint. */

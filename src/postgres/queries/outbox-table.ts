@@ -16,7 +16,7 @@ export function outboxTableSql({ table }: Pick<OutboxNames, 'table'>): string[] 
   const bare = table.split('.').at(-1)!;
   return [
     `create table if not exists ${quoteName(table)} (
-  id              uuid primary key default gen_random_uuid(), -- what makes an event the same one when it is read twice
+  id              uuid primary key default gen_random_uuid(), -- identifies the event, also if the row is read twice
   seq             bigint generated always as identity,        -- the order in which rows are read
   tenant          text,
   type            text not null,
@@ -110,7 +110,7 @@ export async function readVisibility(pool: Pool): Promise<(xid: number) => boole
   return (xid) => ((nextXid - xid) | 0) > 0 && !inProgress.has(xid);
 }
 
-export async function lastWaitingSeq(
+export async function findLastWaitingSeq(
   pool: Pool,
   table: string,
   untilSeq: string | null,
@@ -165,7 +165,7 @@ export async function markProblems(
 }
 
 /** Age of the oldest waiting row. Null: none waits. */
-export async function oldestWaitingSeconds(pool: Pool, table: string): Promise<number | null> {
+export async function readOldestWaitingSeconds(pool: Pool, table: string): Promise<number | null> {
   const { rows } = await pool.query<{ age: number }>({
     name: 'relay_oldest',
     text: `select extract(epoch from clock_timestamp() - created_at)::float8 as age

@@ -12,6 +12,8 @@ export interface QueueNow {
   readonly oldest: Uuid | null;
   readonly dead: number;
   readonly circuitsOpen: number;
+  /** How many of the waiting deliveries belong to an endpoint with an open circuit. */
+  readonly behindOpenCircuit: number;
 }
 
 const ALL = {
@@ -21,7 +23,11 @@ const ALL = {
            (select id from posthorn.queue order by id limit 1) as oldest,
            (select count(*)::int from (select from posthorn.dead_letters limit $1) as d) as dead,
            (select count(*)::int from posthorn.endpoint_health h join posthorn.endpoints e on e.id = h.endpoint_id
-             where h.circuit <> 'closed' and e.deleted_at is null) as "circuitsOpen"
+             where h.circuit <> 'closed' and e.deleted_at is null) as "circuitsOpen",
+           (select count(*)::int
+              from (select from posthorn.endpoint_health h
+                     cross join lateral (select from posthorn.queue where endpoint_id = h.endpoint_id limit $1) as w
+                     where h.circuit <> 'closed' limit $1) as b) as "behindOpenCircuit"
       from (select attempts from posthorn.queue limit $1) as q`,
 };
 
@@ -36,14 +42,18 @@ const OF_TENANT = {
              order by q.id limit 1) as oldest,
            (select count(*)::int from (select from posthorn.dead_letters where tenant = $2 limit $1) as d) as dead,
            (select count(*)::int from own join posthorn.endpoint_health h on h.endpoint_id = own.id
-             where h.circuit <> 'closed' and own.deleted_at is null) as "circuitsOpen"
+             where h.circuit <> 'closed' and own.deleted_at is null) as "circuitsOpen",
+           (select count(*)::int
+              from (select from own join posthorn.endpoint_health h on h.endpoint_id = own.id
+                     cross join lateral (select from posthorn.queue where endpoint_id = own.id limit $1) as w
+                     where h.circuit <> 'closed' limit $1) as b) as "behindOpenCircuit"
       from (select w.attempts
               from own cross join lateral (select attempts from posthorn.queue where endpoint_id = own.id limit $1) as w
              limit $1) as q`,
 };
 
 /** An empty tenant stands for all. */
-export async function queueNow(pool: Pool, tenant: string): Promise<QueueNow> {
+export async function readQueueNow(pool: Pool, tenant: string): Promise<QueueNow> {
   const { rows } = await pool.query<QueueNow>(
     tenant === '' ? { ...ALL, values: [COUNT_AT_MOST] } : { ...OF_TENANT, values: [COUNT_AT_MOST, tenant] },
   );

@@ -1,11 +1,12 @@
 /**
- * Redacts the values of custom headers in attempts that earlier versions recorded. It walks through all of them once, in
- * small batches: `attempts_redaction` has the position, and its row is deleted at the end. A batch replaces only headers
- * that are still as they were read. It begins an hour after the last worker of an earlier version was registered, because
- * such a worker records values again; if one comes back, it begins anew.
+ * Redacts the values of custom headers in attempts that earlier versions recorded. The redaction walks through all attempts
+ * once, in small batches: `attempts_redaction` has the position, and its row is deleted at the end. A batch replaces only
+ * headers that are still as they were read. The redaction begins an hour after the last worker of an earlier version was
+ * registered, because such a worker still records values. If one registers again, the redaction starts over.
  */
 import type { Uuid } from '../../domain/ids.ts';
 import { type Client, inTransaction, type Pool } from '../database.ts';
+import { parseHeaders } from '../sent-headers.ts';
 import { hasEarlierWorkers } from './ownership.ts';
 
 const REDACTED = '[redacted]';
@@ -80,7 +81,7 @@ async function readAttempts(client: Client, position: Position, max: number): Pr
 
 async function redact(client: Client, rows: readonly Row[]): Promise<void> {
   const changed = rows.flatMap((row) => {
-    const redacted = row.is_old ? redactedHeaders(row) : null;
+    const redacted = row.is_old ? redactStoredHeaders(row) : null;
     return redacted === null ? [] : { ...row, redacted };
   });
   if (changed.length === 0) return;
@@ -98,8 +99,8 @@ async function redact(client: Client, rows: readonly Row[]): Promise<void> {
 }
 
 /** Returns null if there is nothing to redact. */
-export function redactedHeaders(row: Pick<Row, 'request_headers' | 'event_headers'>): string | null {
-  const headers = JSON.parse(row.request_headers) as Record<string, string>;
+export function redactStoredHeaders(row: Pick<Row, 'request_headers' | 'event_headers'>): string | null {
+  const headers = parseHeaders(row.request_headers);
   const ofEvent = new Set(Object.keys(row.event_headers ?? {}).map((name) => name.toLowerCase()));
   const names = Object.keys(headers).filter((name) => {
     const lower = name.toLowerCase();

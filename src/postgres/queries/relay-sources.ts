@@ -56,7 +56,7 @@ export async function reportSource(pool: Pool, name: string, report: SourceRepor
 }
 
 /** Call this before a new slot is created: if the relay dies right after, the next one knows that it must read the table. */
-export async function noteLostSlot(pool: Pool, name: string, slotWasLost: boolean): Promise<void> {
+export async function recordLostSlot(pool: Pool, name: string, slotWasLost: boolean): Promise<void> {
   await pool.query(
     `update posthorn.relay_sources
         set needs_table = true,
@@ -68,7 +68,7 @@ export async function noteLostSlot(pool: Pool, name: string, slotWasLost: boolea
   );
 }
 
-export async function noteNewSlot(pool: Pool, name: string, lsn: string): Promise<void> {
+export async function recordNewSlot(pool: Pool, name: string, lsn: string): Promise<void> {
   await pool.query(
     `update posthorn.relay_sources
         set confirmed_lsn = $2::pg_lsn, lost_before = case when lost_at is not null then coalesce(lost_before, $2::pg_lsn) end
@@ -77,7 +77,7 @@ export async function noteNewSlot(pool: Pool, name: string, lsn: string): Promis
   );
 }
 
-export async function noteTableRead(pool: Pool, name: string): Promise<void> {
+export async function recordTableRead(pool: Pool, name: string): Promise<void> {
   await pool.query('update posthorn.relay_sources set needs_table = false where name = $1', [name]);
 }
 

@@ -1,17 +1,21 @@
 import type { Uuid } from '../../domain/ids.ts';
 import type { Queryable } from '../database.ts';
 
-/** In whole milliseconds, so that the time is exact as a JavaScript number. */
-const NOW = "date_trunc('milliseconds', now())";
+/**
+ * In whole milliseconds, so that the time is exact as a JavaScript number. Not before the process's time (`$n`, seconds or null): if
+ * the database's clock has just stepped back by days, the replay would expire at once.
+ */
+const nowOf = (parameter: string): string =>
+  `greatest(date_trunc('milliseconds', now()), to_timestamp(${parameter}::float8))`;
 
 /**
- * False if the delivery is due and was not attempted since: a replay then makes no request of its own. By the present time: a
- * replay that began later but was quicker has set a due time after the start of this transaction.
+ * False if the delivery is due and was not attempted since: a replay then makes no request of its own. Compares with the
+ * present time and not with the start of this transaction: a replay that began later may have committed first.
  */
 const SENDS_AGAIN = `(q.attempts > q.attempts_before_replay or coalesce(q.due_at > clock_timestamp(), false))`;
 
 /**
- * Common table expressions that replay the deliveries of `chunk (id, endpoint_id)`; `moved (id, endpoint_id)` has those
+ * Returns common table expressions that replay the deliveries of `chunk (id, endpoint_id)`; `moved (id, endpoint_id)` has those
  * that were replayed.
  *
  *   waiting    the row becomes due now, and its schedule starts again. It keeps its place in a FIFO lane. If it is due
@@ -20,10 +24,11 @@ const SENDS_AGAIN = `(q.attempts > q.attempts_before_replay or coalesce(q.due_at
  *   dead       gets a row at the end of the queue. The dead letter stays, marked as replaying, until the replay succeeds.
  *   history    moves to the end of the queue.
  *
- * A delivery whose payload was deleted stays in the history. The endpoints are locked against being disabled: a delivery that comes back after the waiting ones were skipped would
- * wait for ever. A dead letter that is already being replayed is treated as waiting.
+ * A delivery whose payload was deleted stays in the history. A dead letter that is already being replayed is treated as
+ * waiting. The endpoints are locked against being disabled: a delivery that is queued after the waiting ones were skipped
+ * would wait for ever.
  */
-export const REPLAY_MOVES = `
+export const replayMoves = (nowParameter: string): string => `
     live as materialized (
       select e.id, coalesce(e.config ->> 'ordering', 'none') = 'fifo' as fifo
         from posthorn.endpoints e
@@ -39,7 +44,7 @@ export const REPLAY_MOVES = `
     ),
     due_now as (
       update posthorn.queue q
-         set due_at = case when ${SENDS_AGAIN} then ${NOW} else q.due_at end, ages_from = ${NOW},
+         set due_at = case when ${SENDS_AGAIN} then ${nowOf(nowParameter)} else q.due_at end, ages_from = ${nowOf(nowParameter)},
              attempts_before_replay = q.attempts, replays = q.replays + ${SENDS_AGAIN}::int,
              trigger = case when ${SENDS_AGAIN} then 'replay' else q.trigger end,
              -- A replay leaves its batch and goes alone.
@@ -48,7 +53,7 @@ export const REPLAY_MOVES = `
        where q.id = c.id
       returning q.id, q.endpoint_id
     ),
-    revived as (
+    from_dead_letters as (
       update posthorn.dead_letters d set replaying = true, replays = d.replays + 1
         from chunk c join live l on l.id = c.endpoint_id
        where d.id = c.id and not d.replaying
@@ -64,15 +69,15 @@ export const REPLAY_MOVES = `
       insert into posthorn.queue
              (id, endpoint_id, due_at, ages_from, attempts, attempts_before_replay, replays, fifo, trigger,
               last_status_code, last_error_class, tenant, event_type)
-      select id, endpoint_id, ${NOW}, ${NOW}, attempts, attempts, replays, fifo, 'replay',
+      select id, endpoint_id, ${nowOf(nowParameter)}, ${nowOf(nowParameter)}, attempts, attempts, replays, fifo, 'replay',
              last_status_code, last_error_class, tenant, event_type
-        from (select * from revived union all select * from from_history) as back
+        from (select * from from_dead_letters union all select * from from_history) as back
        order by id
           on conflict (id) do nothing
     ),
     moved as (
       select id, endpoint_id from due_now
-      union all select id, endpoint_id from revived
+      union all select id, endpoint_id from from_dead_letters
       union all select id, endpoint_id from from_history
     )`;
 
@@ -82,7 +87,7 @@ const REPLAY = {
     with chunk as materialized (
       select id, endpoint_id from unnest($1::uuid[], $2::uuid[]) as t(id, endpoint_id)
     ),
-    ${REPLAY_MOVES}
+    ${replayMoves('$3')}
     select id from moved`,
 };
 
@@ -93,12 +98,14 @@ const REPLAY = {
 export async function replayDeliveries(
   client: Queryable,
   deliveries: readonly { readonly id: Uuid; readonly endpoint_id: Uuid }[],
+  now: number | null = null,
 ): Promise<Set<Uuid>> {
   const { rows } = await client.query<{ id: Uuid }>({
     ...REPLAY,
     values: [
       `{${deliveries.map((delivery) => delivery.id).join(',')}}`,
       `{${deliveries.map((delivery) => delivery.endpoint_id).join(',')}}`,
+      now === null ? null : now / 1000,
     ],
   });
   return new Set(rows.map((row) => row.id));

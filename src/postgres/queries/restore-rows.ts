@@ -7,8 +7,8 @@ import type { RestoreTask } from '../../ports/archive-store.ts';
 import { withoutExpunged } from '../../ports/expunged-rows.ts';
 import { ADVISORY_LOCKS } from '../advisory-locks.ts';
 import type { Client, Pool } from '../database.ts';
-import { readTombstones } from './archive.ts';
 import { claimTask } from './tasks.ts';
+import { readTombstones } from './tombstones.ts';
 
 /** The task's selection: a day, and the event if only one is wanted. */
 export interface RestoreSelection {
@@ -86,7 +86,7 @@ async function selectAllowed(
     .filter((row) => row !== null && row.tenant !== null)
     .map((row) => row!);
   const names = [...new Set(left.map(({ tenant }) => tenant!))].sort();
-  // Of a tenant that was deleted when nothing of it was left.
+  // A tenant may have been deleted since, when nothing of it was left.
   await client.query(
     'insert into posthorn.tenants (id) select unnest($1::text[]) on conflict (id) do nothing',
     [names],

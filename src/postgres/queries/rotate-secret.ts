@@ -2,18 +2,10 @@ import type { SignatureSetting } from '../../domain/endpoint.ts';
 import type { Uuid } from '../../domain/ids.ts';
 import type { Client, Pool } from '../database.ts';
 import type { Sealed } from '../secret-box.ts';
-import { addSecret, nextVersion } from './endpoints.ts';
+import { addSecret } from './endpoints.ts';
 
 /** How many secrets may sign at once. Each one makes the signature header longer. */
 export const MAX_LIVE_SECRETS = 5;
-
-async function bumpVersion(client: Client, endpointId: Uuid): Promise<void> {
-  const version = await nextVersion(client);
-  await client.query('update posthorn.endpoints set version = $2, updated_at = now() where id = $1', [
-    endpointId,
-    version,
-  ]);
-}
 
 /** The current secret comes first: of the secrets without an end, the one that was created last. */
 export const NEWEST_SECRET_FIRST = 's.expires_at desc nulls first, s.created_at desc, s.id desc';
@@ -28,9 +20,9 @@ export interface SecretRotation {
 }
 
 /**
- * Adds a secret that signs from now on. The previous one signs for another `overlapMs`. Call with the endpoint locked.
- * Returns when the previous secret ends, and how many secrets sign now: the caller rolls back if they are more than
- * `MAX_LIVE_SECRETS`.
+ * Adds a secret that signs from now on. The previous one signs for another `overlapMs`. Call with the endpoint locked,
+ * and `announceChanges` afterwards. Returns when the previous secret ends, and how many secrets sign now: the caller rolls
+ * back if they are more than `MAX_LIVE_SECRETS`.
  */
 export async function rotateSecret(
   client: Client,
@@ -62,12 +54,14 @@ export async function rotateSecret(
     'select count(*)::int as count from posthorn.endpoint_secrets where endpoint_id = $1',
     [secret.endpointId],
   );
-  await bumpVersion(client, secret.endpointId);
   return { previousExpiresAt: rows[0]?.expires_at ?? null, liveSecrets: live[0]!.count };
 }
 
-/** Deletes every secret but the current one. Call with the endpoint locked. */
-export async function revokePreviousSecrets(client: Client, endpointId: Uuid): Promise<void> {
+/**
+ * Deletes every secret but the current one. Call with the endpoint locked. Returns whether there were others: then call
+ * `announceChanges` afterwards.
+ */
+export async function revokePreviousSecrets(client: Client, endpointId: Uuid): Promise<boolean> {
   const { rowCount } = await client.query(
     `delete from posthorn.endpoint_secrets
       where endpoint_id = $1
@@ -75,7 +69,7 @@ export async function revokePreviousSecrets(client: Client, endpointId: Uuid): P
                     where s.endpoint_id = $1 order by ${NEWEST_SECRET_FIRST} limit 1)`,
     [endpointId],
   );
-  if (rowCount !== 0) await bumpVersion(client, endpointId);
+  return rowCount !== 0;
 }
 
 export interface StoredSecret {

@@ -38,6 +38,7 @@ export async function listSchemaFailures(
   filter: {
     readonly tenant: string | null;
     readonly eventType: string;
+    readonly from: Uuid | null;
     readonly before: Uuid | null;
     readonly limit: number;
   },
@@ -45,8 +46,9 @@ export async function listSchemaFailures(
   const { rows } = await pool.query<SchemaFailureRecord>(
     `select id, tenant, event_type, version, event_id, path, message from posthorn.schema_failures
       where event_type = $1 and ($2::text is null or tenant = $2) and ($3::uuid is null or id < $3)
+        and ($5::uuid is null or id >= $5)
       order by id desc limit $4`,
-    [filter.eventType, filter.tenant, filter.before, filter.limit],
+    [filter.eventType, filter.tenant, filter.before, filter.limit, filter.from],
   );
   return rows;
 }

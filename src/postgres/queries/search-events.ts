@@ -3,11 +3,13 @@ import type { PayloadSearch } from '../../domain/payload-search.ts';
 import type { Pool } from '../database.ts';
 import {
   type EventFilter,
+  type EventView,
   type EventWithData,
   eventColumnsOf,
   eventConditions,
   eventRange,
 } from './events.ts';
+import type { IdRange } from './list-query.ts';
 
 type Needles = PayloadSearch['needles'];
 
@@ -69,7 +71,7 @@ export async function examinePayloads(
 }
 
 /** The newest events, without their data. A tenant of null stands for all. */
-export async function newestEvents(
+export async function listNewestEvents(
   pool: Pool,
   tenant: string | null,
   limit: number,
@@ -80,6 +82,27 @@ export async function newestEvents(
   const { rows } = await pool.query<SizedEvent & { type: string }>(
     `select q.id, q.type, ${BYTES} as bytes from posthorn.events q
       where ${range.conditions.join(' and ')} order by ${range.order} limit $1`,
+    values,
+  );
+  return rows;
+}
+
+/** An event without its data. */
+export type EventHead = SizedEvent & Pick<EventView, 'type' | 'idempotency_key' | 'options'>;
+
+/** The newest events of a range without their data, newest first: up to `limit`. */
+export async function readEventHeads(
+  pool: Pool,
+  tenant: string,
+  range: IdRange,
+  limit: number,
+): Promise<EventHead[]> {
+  const values: unknown[] = [limit];
+  const bind = (value: unknown): string => `$${values.push(value)}`;
+  const { conditions, order } = eventRange({ ...range, tenant, type: null, limit }, bind);
+  const { rows } = await pool.query<EventHead>(
+    `select q.id, q.type, q.idempotency_key, q.options, ${BYTES} as bytes from posthorn.events q
+      where ${conditions.join(' and ')} order by ${order} limit $1`,
     values,
   );
   return rows;

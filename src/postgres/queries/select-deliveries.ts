@@ -1,6 +1,6 @@
 /** SQL for the deliveries that a task changes: oldest first, from a cursor on, a chunk at a time. */
 import type { DeliveryStatus } from '../../domain/delivery.ts';
-import { firstIdAt, type Uuid } from '../../domain/ids.ts';
+import { deliveryRangeOfEvent, firstIdAt, type Uuid } from '../../domain/ids.ts';
 import type { DeadReason } from '../../domain/outcome.ts';
 import type { Pool } from '../database.ts';
 import type { DeliveryTable } from './deliveries.ts';
@@ -17,7 +17,7 @@ export interface Selection {
   readonly until: number | null;
   /** Only these, and only if they meet the other conditions. */
   readonly ids: readonly Uuid[] | null;
-  /** Of a restore: the only event. */
+  /** Only deliveries of this event. Of a restore: the only event. */
   readonly eventId?: Uuid | null;
 }
 
@@ -54,6 +54,10 @@ export function selectDeliveries(selection: Selection, bounds: SelectionBounds, 
   if (selection.since !== null) conditions.push(`q.id >= ${bind(firstIdAt(selection.since))}::uuid`);
   if (selection.until !== null) conditions.push(`q.id < ${bind(firstIdAt(selection.until))}::uuid`);
   if (selection.ids !== null) conditions.push(`q.id = any (${bind(`{${selection.ids.join(',')}}`)}::uuid[])`);
+  if (selection.eventId != null) {
+    const [first, last] = deliveryRangeOfEvent(selection.eventId);
+    conditions.push(`q.id >= ${bind(first)}::uuid`, `q.id <= ${bind(last)}::uuid`);
+  }
   const tables = new Set(selection.statuses.map((status) => TABLE_OF[status]));
   const parts = [...tables].map((table) => {
     const own = [...conditions, ...conditionsOf(table, selection, bounds, bind)];
@@ -104,13 +108,13 @@ export interface Counted {
 const SENDING_ENDPOINTS = `(select e.id from posthorn.endpoints e where e.enabled and e.deleted_at is null)`;
 
 /**
- * An estimate for a user who is about to start a task. Of each table, the newest `most` rows of one index are examined,
+ * An estimate for a user who is about to start a task. Of each table, the newest `max` rows of one index are examined,
  * and those that match are counted. Older rows are not, even if few of the newest match.
  */
-export async function countDeliveries(pool: Pool, selection: Selection, most: number): Promise<Counted> {
+export async function countDeliveries(pool: Pool, selection: Selection, max: number): Promise<Counted> {
   const values: unknown[] = [];
   const bind = (value: unknown): string => `$${values.push(value)}`;
-  const limit = bind(most);
+  const limit = bind(max);
   const scans = scansOf(selection, bind).map(
     ({ table, range, conditions }) => `
       select count(*) filter (where ${['true', ...conditions].join(' and ')})::int as matching, count(*)::int as examined,
@@ -136,7 +140,7 @@ interface Scan {
 }
 
 function scansOf(selection: Selection, bind: Bind): Scan[] {
-  const { tenant, endpointId, statuses, type, since, until, ids } = selection;
+  const { tenant, endpointId, statuses, type, since, until, ids, eventId = null } = selection;
   const span = {
     from: since === null ? null : firstIdAt(since),
     before: until === null ? null : firstIdAt(until),
@@ -150,6 +154,12 @@ function scansOf(selection: Selection, bind: Bind): Scan[] {
     if (ids !== null) {
       const range = byIndex([], [], span, bind);
       range.conditions.push(`q.id = any (${bind(`{${ids.join(',')}}`)}::uuid[])`);
+      return [{ table, range, conditions }];
+    }
+    if (eventId !== null) {
+      const [first, last] = deliveryRangeOfEvent(eventId);
+      const range = byIndex([], [], { from: first, before: null }, bind);
+      range.conditions.push(`q.id <= ${bind(last)}::uuid`);
       return [{ table, range, conditions }];
     }
     // Skipped and discarded deliveries have indexes of their own.

@@ -1,9 +1,9 @@
-import { shardOf } from '../../domain/endpoint.ts';
 import type { Uuid } from '../../domain/ids.ts';
-import type { CircuitNote } from '../../domain/operational.ts';
+import type { EndpointNote } from '../../domain/operational.ts';
 import type { HealthChange, Settlement } from '../../ports/delivery-queue.ts';
-import type { Pool } from '../database.ts';
+import type { Queryable } from '../database.ts';
 import { noteCircuits, noteDeaths } from './operational-notes.ts';
+import { ownerOfLane } from './ownership.ts';
 import { isFirstSuccess, settleFirstAttempts } from './settle-first-attempts.ts';
 import { type SettlementRow, toRows } from './settlement-rows.ts';
 import { journalDeaths, journalOf } from './stats-journal.ts';
@@ -16,6 +16,8 @@ import { journalDeaths, journalOf } from './stats-journal.ts';
 // Plans are made while the queue is empty and must be good when a million deliveries wait. The planner would scan the
 // whole queue; "= any" forces it to look up the batch, and the session joins by hashing, so that the batch is not
 // compared with itself row by row.
+const IS_OF_NEXT_OWNER =
+  'q.started_at between to_timestamp(i.started_at + 2) and to_timestamp(i.started_at + 86400)';
 const SETTLE = {
   name: 'settle',
   text: `
@@ -39,10 +41,11 @@ const SETTLE = {
       update posthorn.queue q
          set attempts = q.attempts + 1, due_at = to_timestamp(i.due_at), careful_starts = 0,
              -- A start well after this attempt is one of the next owner, whose request is still on the wire. If it is a
-             -- requested probe, it stays one: otherwise yet another owner would start a second probe beside it.
-             started_at = case when q.started_at > to_timestamp(i.started_at + 2) then q.started_at end,
+             -- requested probe, it stays one: otherwise yet another owner would start a second probe beside it. More than a
+             -- day after it, the clock was wrong when the start was recorded.
+             started_at = case when ${IS_OF_NEXT_OWNER} then q.started_at end,
              probe_after_attempts = q.probe_after_attempts
-               + (q.probe_after_attempts = q.attempts and coalesce(q.started_at > to_timestamp(i.started_at + 2), false))::int,
+               + (q.probe_after_attempts = q.attempts and coalesce(${IS_OF_NEXT_OWNER}, false))::int,
              fifo = q.fifo or coalesce(i.fifo, false),
              last_status_code = i.status_code, last_error_class = i.error_class, trigger = 'auto', batch_id = i.batch_id,
              attempts_before_replay = q.attempts_before_replay + coalesce(i.uncounted, false)::int
@@ -58,11 +61,11 @@ const SETTLE = {
              to_timestamp(started_at + duration_ms / 1000.0), tenant, event_type
         from removed where verdict = 'delivered'
     ),
-    revived as (
+    deleted_dead_letters as (
       delete from posthorn.dead_letters
        where id = any (array(select delivery_id from removed where replays > 0 and verdict = 'delivered'))
     ),
-    buried as (
+    added_dead_letters as (
       insert into posthorn.dead_letters as d
              (id, endpoint_id, reason, attempts, replays, blocks_lane, last_status_code, last_error_class, dead_at, tenant, event_type)
       select delivery_id, endpoint_id, reason, before + (attempt_id is not null)::int, replays, coalesce(blocks, false),
@@ -92,20 +95,29 @@ const SETTLE = {
                 from retried) as moved
           on conflict (delivery_id, id) do nothing
     ),
+    changes as materialized (
+      select * from json_to_recordset($4::json) as t(
+               endpoint_id uuid, circuit text, consecutive_failures int, opened_at float8,
+               cooldown_ms bigint, next_probe_at float8, failing_since float8, hold_until float8, adaptive jsonb)
+       where ${ownerOfLane('t.endpoint_id')} = $5
+    ),
     health as (
       insert into posthorn.endpoint_health as h
-             (endpoint_id, circuit, consecutive_failures, opened_at, cooldown_ms, next_probe_at, failing_since, hold_until)
+             (endpoint_id, circuit, consecutive_failures, opened_at, cooldown_ms, next_probe_at, failing_since, hold_until,
+              adaptive)
       select endpoint_id, circuit, consecutive_failures, to_timestamp(opened_at), cooldown_ms, to_timestamp(next_probe_at),
-             to_timestamp(failing_since), to_timestamp(hold_until)
-        from json_to_recordset($4::json) as t(
-               endpoint_id uuid, shard smallint, circuit text, consecutive_failures int, opened_at float8,
-               cooldown_ms bigint, next_probe_at float8, failing_since float8, hold_until float8)
-       where (select owner from posthorn.shards s where s.shard = t.shard) = $5
+             to_timestamp(failing_since), to_timestamp(hold_until), adaptive
+        from changes where circuit is not null
           on conflict (endpoint_id) do update
          set circuit = excluded.circuit, consecutive_failures = excluded.consecutive_failures,
              opened_at = excluded.opened_at, cooldown_ms = excluded.cooldown_ms, next_probe_at = excluded.next_probe_at,
              failing_since = excluded.failing_since, hold_until = greatest(h.hold_until, excluded.hold_until),
-             updated_at = now()
+             adaptive = excluded.adaptive, updated_at = now()
+    ),
+    holds as (
+      insert into posthorn.endpoint_health as h (endpoint_id, circuit, consecutive_failures, cooldown_ms, hold_until)
+      select endpoint_id, 'closed', 0, 0, to_timestamp(hold_until) from changes where circuit is null
+          on conflict (endpoint_id) do update set hold_until = greatest(h.hold_until, excluded.hold_until)
     ),
     counted as (
       insert into posthorn.stats_journal (counts)
@@ -139,37 +151,37 @@ const SUPERSEDED = {
              delivery_id uuid, attempt_id uuid, before int, started_at float8, duration_ms int, status_code smallint,
              error_class text, url text, request_headers text, trigger text)
      where attempt_id is not null
-       -- An event that was expunged meanwhile leaves no trace.
+       -- No attempt is logged for an event that was expunged meanwhile.
        and exists (select from posthorn.events e where e.id = posthorn.event_of_delivery(t.delivery_id) and e.data is not null)
         on conflict (delivery_id, id) do nothing`,
 };
 
-/** Records a batch of results. Returns the deliveries that moved; others were settled or replayed by someone else. */
+/** Records a batch of results. Returns the deliveries that moved; others were settled by another worker, or replayed. */
 export async function settleDeliveries(
-  pool: Pool,
+  client: Queryable,
   settlements: readonly Settlement[],
   health: readonly HealthChange[],
   worker: { id: Uuid; name: string },
-  circuits: readonly CircuitNote[] = [],
+  notes: readonly EndpointNote[] = [],
 ): Promise<Set<Uuid>> {
-  const isUsual = health.length === 0 && circuits.length === 0 && settlements.every(isFirstSuccess);
-  if (!isUsual) return settleAny(pool, settlements, health, worker, circuits);
-  const won = await settleFirstAttempts(pool, settlements, worker.name);
+  const isUsual = health.length === 0 && notes.length === 0 && settlements.every(isFirstSuccess);
+  if (!isUsual) return settleAny(client, settlements, health, worker, notes);
+  const won = await settleFirstAttempts(client, settlements, worker.name);
   const rest = settlements.filter(({ deliveryId }) => !won.has(deliveryId));
   if (rest.length === 0) return won;
-  await logSuperseded(pool, [], worker.name, settlements, won);
-  return new Set([...won, ...(await settleAny(pool, rest, health, worker, circuits))]);
+  await logSuperseded(client, [], worker.name, settlements, won);
+  return new Set([...won, ...(await settleAny(client, rest, health, worker, notes))]);
 }
 
 async function settleAny(
-  pool: Pool,
+  client: Queryable,
   settlements: readonly Settlement[],
   health: readonly HealthChange[],
   worker: { id: Uuid; name: string },
-  circuits: readonly CircuitNote[],
+  notes: readonly EndpointNote[],
 ): Promise<Set<Uuid>> {
   const { rows, bodies } = toRows(settlements);
-  const { rows: moved } = await pool.query<{ id: Uuid }>({
+  const { rows: moved } = await client.query<{ id: Uuid }>({
     ...SETTLE,
     values: [
       JSON.stringify(rows),
@@ -179,46 +191,48 @@ async function settleAny(
       worker.id,
       journalOf(settlements),
       settlements.length,
-      circuits.length === 0 ? null : JSON.stringify(circuits.map(toCircuitRow)),
+      notes.length === 0 ? null : JSON.stringify(notes.map(toNoteRow)),
     ],
   });
   const won = new Set(moved.map((row) => row.id));
   const lost = rows.filter((row) => !won.has(row.delivery_id));
-  if (lost.length > 0) await logSuperseded(pool, lost, worker.name, settlements, won);
+  if (lost.length > 0) await logSuperseded(client, lost, worker.name, settlements, won);
   return won;
 }
 
 /** Logs the attempts that moved no delivery, and counts those that did, because the statement that moved them did not. */
 async function logSuperseded(
-  pool: Pool,
+  client: Queryable,
   lost: readonly SettlementRow[],
   workerName: string,
   settlements: readonly Settlement[],
   won: ReadonlySet<Uuid>,
 ): Promise<void> {
   const counted = journalOf(settlements.filter(({ deliveryId }) => won.has(deliveryId)));
-  await pool.query({ ...SUPERSEDED, values: [JSON.stringify(lost), workerName, counted] });
+  await client.query({ ...SUPERSEDED, values: [JSON.stringify(lost), workerName, counted] });
 }
 
-function toHealthRow({ endpointId, breaker, failingSince, holdUntil = null }: HealthChange) {
+function toHealthRow({ endpointId, breaker, failingSince, holdUntil = null, adaptive = null }: HealthChange) {
   const seconds = (ms: number | null) => (ms === null ? null : ms / 1000);
   return {
     endpoint_id: endpointId,
-    shard: shardOf(endpointId),
-    circuit: breaker.circuit,
-    consecutive_failures: breaker.consecutiveFailures,
-    opened_at: seconds(breaker.openedAt),
-    cooldown_ms: breaker.cooldownMs,
-    next_probe_at: seconds(breaker.nextProbeAt),
+    // No circuit: only the hold changes.
+    ...(breaker !== null && {
+      circuit: breaker.circuit,
+      consecutive_failures: breaker.consecutiveFailures,
+      opened_at: seconds(breaker.openedAt),
+      cooldown_ms: breaker.cooldownMs,
+      next_probe_at: seconds(breaker.nextProbeAt),
+    }),
     failing_since: seconds(failingSince),
     hold_until: seconds(holdUntil),
+    adaptive,
   };
 }
 
-const toCircuitRow = ({ id, kind, endpointId, detail }: CircuitNote) => ({
+const toNoteRow = ({ id, kind, endpointId, detail }: EndpointNote) => ({
   id,
   kind,
   endpoint_id: endpointId,
-  shard: shardOf(endpointId),
   detail,
 });

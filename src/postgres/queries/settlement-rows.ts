@@ -1,5 +1,6 @@
 /** The results of attempts as parameters of the statements that record them. */
 import type { Settlement } from '../../ports/delivery-queue.ts';
+import { packReceivedHeaders } from '../received-headers.ts';
 import { packHeaders } from '../sent-headers.ts';
 
 export type SettlementRow = ReturnType<typeof toRow>;
@@ -34,13 +35,13 @@ function toRow(settlement: Settlement, bodyStart: number | null) {
     attempt_id: attempt?.id,
     started_at: outcome && outcome.startedAt / 1000,
     duration_ms: outcome && Math.round(outcome.durationMs),
-    dns_ms: rounded(outcome?.timing.dnsMs),
-    connect_ms: rounded(outcome?.timing.connectMs),
-    tls_ms: rounded(outcome?.timing.tlsMs),
-    first_byte_ms: rounded(outcome?.timing.firstByteMs),
+    dns_ms: roundMs(outcome?.timing.dnsMs),
+    connect_ms: roundMs(outcome?.timing.connectMs),
+    tls_ms: roundMs(outcome?.timing.tlsMs),
+    first_byte_ms: roundMs(outcome?.timing.firstByteMs),
     status_code: outcome?.statusCode ?? undefined,
     error_class: outcome?.error?.class,
-    error_message: outcome?.error ? storable(outcome.error.message) : undefined,
+    error_message: outcome?.error ? toStorableText(outcome.error.message) : undefined,
     url: outcome?.url,
     request_headers: outcome && packRequestHeaders(outcome.requestHeaders),
     response_headers: outcome?.responseHeaders ? packResponseHeaders(outcome.responseHeaders) : undefined,
@@ -56,7 +57,7 @@ function toRow(settlement: Settlement, bodyStart: number | null) {
 }
 
 /** The events of a batch share one request and one answer: their headers are packed once. */
-function onceForSame(pack: (headers: Headers) => string): (headers: Headers) => string {
+function rememberLast(pack: (headers: Headers) => string): (headers: Headers) => string {
   let last: Headers | null = null;
   let packed = '';
   return (headers) => {
@@ -66,13 +67,13 @@ function onceForSame(pack: (headers: Headers) => string): (headers: Headers) => 
   };
 }
 type Headers = Readonly<Record<string, string>>;
-const packRequestHeaders = onceForSame(packHeaders);
-const packResponseHeaders = onceForSame((headers) => storable(JSON.stringify(headers)));
+const packRequestHeaders = rememberLast(packHeaders);
+const packResponseHeaders = rememberLast((headers) => toStorableText(packReceivedHeaders(headers)));
 
-const rounded = (ms: number | null | undefined): number | undefined =>
+const roundMs = (ms: number | null | undefined): number | undefined =>
   ms === null || ms === undefined ? undefined : Math.round(ms);
 
 /** Replaces NUL and lone surrogates, which PostgreSQL's text does not take: one such row would fail the batch. */
-export function storable(text: string): string {
+export function toStorableText(text: string): string {
   return text.toWellFormed().replaceAll('\u0000', '\ufffd');
 }

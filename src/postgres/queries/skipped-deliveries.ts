@@ -79,9 +79,9 @@ async function run(
 }
 
 /** Deletes a chunk of deliveries that were skipped before `cutoffMs`. Returns how many. */
-export const dropOldSkipped = (pool: Pool, cutoffMs: number, chunk: number): Promise<number> =>
+export const deleteOldSkipped = (pool: Pool, cutoffMs: number, chunk: number): Promise<number> =>
   run(pool, DROP_OLD, [firstIdAt(cutoffMs), chunk, cutoffMs]);
 
 /** Deletes a chunk of skipped deliveries of endpoints that have more than `keep`, the newest of which stay. */
-export const dropSurplusSkipped = (pool: Pool, keep: number, chunk: number): Promise<number> =>
+export const deleteSurplusSkipped = (pool: Pool, keep: number, chunk: number): Promise<number> =>
   run(pool, DROP_SURPLUS, [keep, chunk]);

@@ -7,7 +7,7 @@ import type { Uuid } from '../../domain/ids.ts';
 import { NO_BUCKET, VERDICTS } from '../../domain/statistics.ts';
 import type { Settlement } from '../../ports/delivery-queue.ts';
 import type { JournalRow, UnreadableJournalRow } from '../../ports/statistics-store.ts';
-import type { Client } from '../database.ts';
+import type { Client, Pool } from '../database.ts';
 
 /** For the settle statement, which itself counts deliveries that die without an attempt. Null if no request was sent. */
 export function journalOf(settlements: readonly Settlement[]): string | null {
@@ -76,6 +76,15 @@ export const journalAccepted = (from: string): string => `
   select json_build_object('accepted', json_agg(json_build_array(tenant, type, n)))::text
     from (select tenant, type, count(*) as n from ${from} group by tenant, type) as stored
   having count(*) > 0`;
+
+/** One statement instead of a transaction with a lock: while nothing happens, the journal is empty. */
+export async function hasJournal(pool: Pool): Promise<boolean> {
+  const { rows } = await pool.query<{ found: boolean }>({
+    name: 'has_stats_journal',
+    text: 'select exists (select from posthorn.stats_journal) as found',
+  });
+  return rows[0]!.found;
+}
 
 // In any order: adding up needs none.
 const TAKE = {

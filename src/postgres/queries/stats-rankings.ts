@@ -24,7 +24,7 @@ const BUSIEST_TYPES = {
 };
 
 /** An empty tenant stands for all. */
-export async function busiestTypes(
+export async function findBusiestTypes(
   pool: Pool,
   tenant: string,
   { seconds, at, before }: BucketRange,
@@ -71,7 +71,7 @@ const WORST_ENDPOINTS = {
      group by w.id, w.url, w.description, w.tenant, w.enabled, w.paused, h.circuit order by sum(s.failures) desc, w.id`,
 };
 
-export async function worstEndpoints(
+export async function findWorstEndpoints(
   pool: Pool,
   tenant: string,
   { seconds, at, before }: BucketRange,

@@ -20,7 +20,11 @@ const HISTOGRAMS = ['response', 'delivery', 'tries'];
 const sum = (column: string): string =>
   `array(select coalesce(a, 0) + coalesce(b, 0) from unnest(s.${column}, excluded.${column}) as t(a, b))`;
 
-const adding = (table: string, key: readonly [name: string, type: string][], numbers: readonly string[]) => {
+const buildAddStatement = (
+  table: string,
+  key: readonly [name: string, type: string][],
+  numbers: readonly string[],
+) => {
   const keys = [...key.map(([name]) => name), 'seconds', 'at'];
   const columns = [...numbers, ...HISTOGRAMS].join(', ');
   return `
@@ -36,11 +40,11 @@ const adding = (table: string, key: readonly [name: string, type: string][], num
 
 const ADD_ENDPOINTS = {
   name: 'add_endpoint_stats',
-  text: adding('endpoint_stats', [['endpoint_id', 'uuid']], NUMBERS),
+  text: buildAddStatement('endpoint_stats', [['endpoint_id', 'uuid']], NUMBERS),
 };
 const ADD_EVENTS = {
   name: 'add_event_stats',
-  text: adding(
+  text: buildAddStatement(
     'event_stats',
     [
       ['tenant', 'text'],
@@ -104,7 +108,7 @@ const TYPES_OF_HOURS = {
 };
 
 /** The event types that already have their own rows in these hours. */
-export async function countedTypes(
+export async function findCountedTypes(
   client: Client,
   hours: readonly { tenant: string; at: number }[],
 ): Promise<{ tenant: string; at: number; type: string }[]> {
@@ -138,7 +142,7 @@ export interface BucketRange extends Bucket {
 }
 
 /** The buckets of the range, oldest first, without those in which nothing happened. */
-export async function endpointSeries(
+export async function readEndpointSeries(
   pool: Pool,
   endpointId: Uuid,
   { seconds, at, before }: BucketRange,
@@ -158,7 +162,7 @@ const EVENT_SERIES = {
        and at < to_timestamp($5::float8 / 1000) order by at`,
 };
 
-export async function eventSeries(
+export async function readEventSeries(
   pool: Pool,
   tenant: string,
   type: string,
@@ -186,7 +190,7 @@ const TOTALS = {
 };
 
 /** The sums since `at`, for many endpoints. */
-export async function endpointTotals(
+export async function readEndpointTotals(
   pool: Pool,
   endpointIds: readonly Uuid[],
   { seconds, at }: Bucket,

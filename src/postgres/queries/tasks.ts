@@ -3,7 +3,7 @@ import type { Pool, Queryable } from '../database.ts';
 import { CHANNEL_NAMES } from '../notifier-channels.ts';
 import { discardMoves } from './dead-letters.ts';
 import type { IdRange } from './list-query.ts';
-import { REPLAY_MOVES } from './replay.ts';
+import { replayMoves } from './replay.ts';
 import { type Selection, selectDeliveries } from './select-deliveries.ts';
 
 export const taskKinds = ['replay', 'discard', 'expunge', 'archive', 'restore'] as const;
@@ -20,7 +20,7 @@ export interface TaskView {
   readonly total: number;
   readonly done: number;
   readonly failed: number;
-  /** How many of the failed ones belong to a disabled or deleted endpoint. The others were changed by someone else meanwhile. */
+  /** How many of the failed ones belong to a disabled or deleted endpoint. The others have changed since the task was created. */
   readonly failed_off: number;
   readonly tenant: string | null;
   readonly created_by: string;
@@ -147,7 +147,12 @@ const FIRST_CURSOR = "'00000000-0000-0000-0000-000000000000'::uuid";
  * either undone or done. The task's row is locked first, so that a cancel comes before or after a chunk. The cursor is a
  * scalar subquery, not a join: only then does each table return its rows in the order of its index, and stop at the limit.
  */
-export async function workOnTask(pool: Pool, task: ClaimedTask, chunk: number): Promise<ChunkAnswer> {
+export async function workOnTask(
+  pool: Pool,
+  task: ClaimedTask,
+  chunk: number,
+  now: number | null,
+): Promise<ChunkAnswer> {
   const values: unknown[] = [task.id, task.runner, chunk];
   const bind = (value: unknown): string => `$${values.push(value)}`;
   const query = selectDeliveries(
@@ -156,7 +161,9 @@ export async function workOnTask(pool: Pool, task: ClaimedTask, chunk: number): 
     bind,
   );
   const isReplay = task.kind === 'replay';
-  const moves = isReplay ? REPLAY_MOVES : discardMoves(bind(task.created_by), bind(task.why));
+  const moves = isReplay
+    ? replayMoves(bind(now === null ? null : now / 1000))
+    : discardMoves(bind(task.created_by), bind(task.why));
   const off = isReplay
     ? 'select from chunk where endpoint_id not in (select id from live)'
     : 'select where false';

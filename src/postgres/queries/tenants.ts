@@ -1,6 +1,6 @@
 import type { RateLimit } from '../../domain/endpoint.ts';
 import type { ValidationMode } from '../../domain/event-type-version.ts';
-import { tenantIsExpunged } from '../../domain/problem.ts';
+import { tenantBeingDeleted } from '../../domain/problem.ts';
 import type { Client, Pool, Queryable } from '../database.ts';
 import { CHANNEL_NAMES } from '../notifier-channels.ts';
 
@@ -33,7 +33,7 @@ const COLUMNS =
  */
 export async function ensureTenant(client: Client, id: string): Promise<void> {
   await client.query('insert into posthorn.tenants (id) values ($1) on conflict do nothing', [id]);
-  if (await isExpunging(client, id)) throw tenantIsExpunged(id);
+  if (await isExpunging(client, id)) throw tenantBeingDeleted(id);
 }
 
 /** Returns whether the tenant is being expunged. Prevents its deletion until the transaction ends. */
@@ -115,14 +115,14 @@ async function notifyAll(client: Queryable): Promise<void> {
   await client.query(`select pg_notify('${CHANNEL_NAMES.tenants}', '')`);
 }
 
-/** Whether the tenant has endpoints that are not deleted, or keys that are not revoked. */
-export async function usesOfTenant(
+/** Whether the tenant has endpoints that are not deleted, or keys that are not revoked. Portal sessions do not count. */
+export async function readTenantUse(
   client: Client,
   id: string,
 ): Promise<{ endpoints: boolean; keys: boolean }> {
   const { rows } = await client.query<{ endpoints: boolean; keys: boolean }>(
     `select exists (select from posthorn.endpoints where tenant = $1 and deleted_at is null) as endpoints,
-            exists (select from posthorn.api_keys where tenant = $1 and revoked_at is null) as keys`,
+            exists (select from posthorn.api_keys where tenant = $1 and revoked_at is null and not is_portal_session) as keys`,
     [id],
   );
   return rows[0]!;

@@ -1,5 +1,5 @@
 import type { Uuid } from '../../domain/ids.ts';
-import type { DyingLimits } from '../../ports/upkeep-store.ts';
+import type { DeadRateLimits } from '../../ports/upkeep-store.ts';
 import type { ADVISORY_LOCKS } from '../advisory-locks.ts';
 import type { Client, Pool } from '../database.ts';
 
@@ -25,7 +25,7 @@ export async function tryLock(
  * span `minMs`, and their share must still be exceeded within the last `minMs`. Reads this by the quarter of an hour, only
  * for the endpoints that are left. The first quarter does not count, because its first death may be at its end.
  */
-export async function findDyingEndpoints(pool: Pool, limits: DyingLimits): Promise<Uuid[]> {
+export async function findEndpointsByDeadRate(pool: Pool, limits: DeadRateLimits): Promise<Uuid[]> {
   const { rows } = await pool.query<{ id: Uuid }>(
     `with dying as materialized (
      select e.id, e.enabled_since

@@ -11,7 +11,7 @@ import type { ChunkAnswer, ClaimedTask } from './tasks.ts';
 import { isExpunging } from './tenants.ts';
 
 export interface ExpungeOptions {
-  /** The tenant whose events tell about all tenants. */
+  /** The operator's tenant, which has the operational events about all tenants. */
   readonly operatorTenant: string;
   /**
    * How long the task looks for new rows at least. Processes that have not heard of it may accept events for a moment, and

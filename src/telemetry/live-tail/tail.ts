@@ -2,7 +2,7 @@
  * The live tail shows a watcher of one process what all processes do.
  *
  *   somebody watches ─▶ its process announces the filters ─▶ the others send matching messages, at most ten times a second
- *   nobody watches   ─▶ nobody sends and nobody subscribes: a delivery costs one check of `open`
+ *   nobody watches   ─▶ nobody sends and nobody subscribes: a delivery costs one check of `isWatched`
  *
  * The live tail is not a record. Messages are left out when there are too many (`sampled`), when the other processes
  * cannot be reached, and when a watcher reads too slowly (`dropped`, by the watcher itself). Deliveries never wait for
@@ -11,7 +11,6 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { Endpoint } from '../../domain/endpoint.ts';
 import type { Service } from '../../domain/lifecycle.ts';
-import type { Notifier } from '../../ports/notifier.ts';
 import {
   type AcceptedEvent,
   acceptedMessage,
@@ -25,6 +24,7 @@ import {
   type TailMessage,
   toText,
 } from './message.ts';
+import type { TailTransport } from './tail-channels.ts';
 import { type Batch, decodeBatch, decodeInterest, encodeBatch, encodeInterest } from './wire.ts';
 
 export interface Watcher {
@@ -40,13 +40,15 @@ export interface LiveTailOptions {
   readonly messagesPerSecond: number;
   /** How often a process with watchers announces their filters. */
   readonly announceMs: number;
-  readonly notifier: Pick<Notifier, 'publish' | 'subscribe' | 'flush'>;
+  readonly notifier: TailTransport;
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
 const FLUSH_MS = 100;
+/** The budget of messages that only watchers of all tenants want. No tenant has this name. */
+const ALL_TENANTS = '';
 /** Others stop sending to a process after this many missing announcements. */
-const MAX_MISSED_ANNOUNCEMENTS = 3;
+export const MAX_MISSED_ANNOUNCEMENTS = 3;
 
 export class LiveTail implements Service {
   readonly #options: LiveTailOptions;
@@ -55,6 +57,8 @@ export class LiveTail implements Service {
   readonly #interests = new Map<string, { filters: readonly TailFilter[]; until: number }>();
   #others: readonly TailFilter[] = [];
   #gathered: { readonly message: TailMessage; readonly subject: Subject }[] = [];
+  /** How many were gathered from each budget. */
+  #spent = new Map<string, number>();
   #skipped = new Map<string, number>();
   #cancelFlush: (() => void) | null = null;
   #cancelAnnounce: (() => void) | null = null;
@@ -62,7 +66,7 @@ export class LiveTail implements Service {
   #unsubscribeInterest: (() => void) | null = null;
 
   /** True if somebody watches, in any process. */
-  open = false;
+  isWatched = false;
 
   constructor(options: LiveTailOptions) {
     this.#options = options;
@@ -86,13 +90,13 @@ export class LiveTail implements Service {
     this.#unsubscribeInterest = null;
   }
 
-  accepted(event: AcceptedEvent): void {
+  onAccepted(event: AcceptedEvent): void {
     const { tenant, type } = event;
     this.#gather({ tenant, endpointId: null, type, outcome: null }, () => acceptedMessage(event));
   }
 
   /** Shows settlements that moved their delivery. An attempt that was superseded changed nothing. */
-  settled(settlements: readonly SettledDelivery[]): void {
+  onSettled(settlements: readonly SettledDelivery[]): void {
     for (const settled of settlements) {
       const { tenant, endpointId, verdict, attempt } = settled;
       if (attempt === null) continue;
@@ -104,7 +108,7 @@ export class LiveTail implements Service {
 
   /** Called only in the process that owns the endpoint. */
   circuitChanged(endpoint: Endpoint, circuit: string): void {
-    if (!this.open) return;
+    if (!this.isWatched) return;
     this.#gather(subjectOfEndpoint(endpoint), () =>
       endpointMessage(endpoint, circuit, this.#options.clock.now()),
     );
@@ -157,20 +161,37 @@ export class LiveTail implements Service {
     const now = this.#options.clock.monotonic();
     for (const [from, { until }] of this.#interests) if (until < now) this.#interests.delete(from);
     this.#others = [...this.#interests.values()].flatMap(({ filters }) => filters);
-    this.open = this.#watchers.size > 0 || this.#others.length > 0;
+    this.isWatched = this.#watchers.size > 0 || this.#others.length > 0;
   }
 
   #gather(subject: Subject, make: () => TailMessage): void {
-    if (!this.#isWanted(subject)) return;
-    if (this.#gathered.length < (this.#options.messagesPerSecond * FLUSH_MS) / 1000)
+    const budget = this.#budgetOf(subject);
+    if (budget === null) return;
+    const spent = this.#spent.get(budget) ?? 0;
+    if (spent < (this.#options.messagesPerSecond * FLUSH_MS) / 1000) {
+      this.#spent.set(budget, spent + 1);
       this.#gathered.push({ message: make(), subject });
-    else this.#skipped.set(subject.tenant, (this.#skipped.get(subject.tenant) ?? 0) + 1);
+    } else this.#skipped.set(subject.tenant, (this.#skipped.get(subject.tenant) ?? 0) + 1);
     this.#cancelFlush ??= this.#options.clock.after(FLUSH_MS, () => this.#flush());
   }
 
-  #isWanted(subject: Subject): boolean {
-    for (const { filter } of this.#watchers) if (matches(filter, subject)) return true;
-    return this.#others.some((filter) => matches(filter, subject));
+  /**
+   * Returns the budget that the message counts for, or null if nobody wants it. A tenant with a watcher of its own has a
+   * budget of its own, so that the noise of others does not hide its messages.
+   */
+  #budgetOf(subject: Subject): string | null {
+    let budget: string | null = null;
+    for (const filter of this.#filters()) {
+      if (!matches(filter, subject)) continue;
+      if (filter.tenant !== null) return filter.tenant;
+      budget = ALL_TENANTS;
+    }
+    return budget;
+  }
+
+  *#filters(): Generator<TailFilter> {
+    for (const { filter } of this.#watchers) yield filter;
+    yield* this.#others;
   }
 
   #flush(): void {
@@ -178,6 +199,7 @@ export class LiveTail implements Service {
     const gathered = this.#gathered;
     const skipped = Object.fromEntries(this.#skipped);
     this.#gathered = [];
+    this.#spent = new Map();
     this.#skipped = new Map();
     this.#show(gathered, skipped);
     if (this.#others.length === 0) return;

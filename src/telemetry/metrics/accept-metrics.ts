@@ -21,26 +21,26 @@ export class AcceptMetrics {
     }));
   }
 
-  accepted(eventType: string, deliveries: number): void {
+  onAccepted(eventType: string, deliveries: number): void {
     this.#byType.of(eventType).accepted += 1;
     this.#deliveries += deliveries;
     if (deliveries === 0) this.#unmatched += 1;
   }
 
   /** A payload did not match its schema. */
-  schemaFailed(eventType: string, result: 'flagged' | 'refused'): void {
+  onSchemaFailed(eventType: string, result: 'flagged' | 'refused'): void {
     this.#byType.of(eventType)[result] += 1;
   }
 
-  repeated(): void {
+  onRepeated(): void {
     this.#repeated += 1;
   }
 
-  rematched(): void {
+  onRematched(): void {
     this.#rematched += 1;
   }
 
-  rejected(code: ProblemCode): void {
+  onRejected(code: ProblemCode): void {
     this.#rejected.set(code, this.#rejected.get(code)! + 1);
   }
 

@@ -39,7 +39,7 @@ export class AttemptMetrics {
     }));
   }
 
-  answered(eventType: string, delivery: WaitingDelivery, outcome: AttemptOutcome, verdict: Verdict): void {
+  onAnswered(eventType: string, delivery: WaitingDelivery, outcome: AttemptOutcome, verdict: Verdict): void {
     const counts = this.#byType.of(eventType);
     counts.attempts += 1;
     if (verdict.kind === 'delivered') {
@@ -56,7 +56,7 @@ export class AttemptMetrics {
   }
 
   /** Also counts deliveries that die without another attempt. */
-  settling(verdict: Verdict): void {
+  onSettling(verdict: Verdict): void {
     if (verdict.kind === 'delivered') this.#delivered += 1;
     else if (verdict.kind === 'retry') this.#retried += 1;
     else this.#dead.set(verdict.reason, this.#dead.get(verdict.reason)! + 1);

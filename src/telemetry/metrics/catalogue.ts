@@ -31,12 +31,12 @@ export const catalogue = {
   posthorn_deliveries_handed_on_total: {
     type: 'counter',
     labels: ['to'],
-    help: 'New deliveries, by how they reach the worker that owns them: in this process ("self"), handed to another process of this or another node ("sibling"), or through a "notify" in the database.',
+    help: 'New deliveries, by how they reach the worker that owns them: in this process ("self"), handed to another process of this or another node ("sibling"), handed to another node through "redis", or through a "notify" in the database. A delivery that did not arrive through Redis counts again as "notify".',
   },
   posthorn_rejected_total: {
     type: 'counter',
     labels: ['code'],
-    help: 'Requests and events in batches that were answered with a problem, by its code. "overloaded": rejected because too many events were waiting.',
+    help: 'Requests and events in batches that were answered with a problem, by its code. "overloaded": rejected because too many events were waiting, or because the process or the database was slow.',
   },
   posthorn_schema_failures_total: {
     type: 'counter',
@@ -44,6 +44,15 @@ export const catalogue = {
     help: 'Events whose payload did not match the catalogue: stored and "flagged", or "refused".',
   },
   posthorn_accept_waiting: { type: 'gauge', help: 'Events that wait for their commit.' },
+  posthorn_intake_share: {
+    type: 'gauge',
+    help: 'Share of published events that is admitted. Below 1 while the event loop, the commits or the delivery on this node are slow.',
+  },
+  posthorn_events_shed_total: {
+    type: 'counter',
+    labels: ['reason'],
+    help: 'Published events that were rejected with 503 because the "event_loop", the "commits" or the "delivery" on this node were slow.',
+  },
 
   // --- delivering
   posthorn_attempts_total: { type: 'counter', labels: ['event_type'], help: 'Requests sent to receivers.' },
@@ -64,7 +73,7 @@ export const catalogue = {
   },
   posthorn_conversion_seconds_total: {
     type: 'counter',
-    help: 'Time that conversions took, with their wait for a thread.',
+    help: 'Time that conversions took, including their wait for a converter process.',
   },
   posthorn_as_published_total: {
     type: 'counter',
@@ -114,6 +123,22 @@ export const catalogue = {
     type: 'gauge',
     labels: ['kind', 'state'],
     help: 'Waiting time of the oldest waiting delivery: a fresh one since it was accepted, a retry since it was due.',
+  },
+  posthorn_work_waiting: {
+    type: 'gauge',
+    labels: ['role', 'region'],
+    help: 'Work for an autoscaler. role "worker": deliveries that wait for their first attempt and can be sent, by region; those of a region without workers are reported by the process that owns shard 0. role "api": events that wait for their commit, with region "default".',
+  },
+  posthorn_work_oldest_age_seconds: {
+    type: 'gauge',
+    labels: ['role', 'region'],
+    help: 'How long the oldest of this work has waited. role "worker": also how late the first retry is.',
+  },
+  posthorn_region_workers: {
+    type: 'gauge',
+    scope: 'database',
+    labels: ['region'],
+    help: 'Workers of each region that an endpoint names, without the default region.',
   },
   posthorn_lanes: { type: 'gauge', help: 'Endpoints that this process delivers to.' },
   posthorn_lane_items: { type: 'gauge', help: 'Deliveries queued in memory.' },
@@ -171,6 +196,65 @@ export const catalogue = {
     labels: ['source'],
     scope: 'database',
     help: 'Bytes of write-ahead log that a source keeps for the relay that follows it.',
+  },
+
+  // --- reading from Kafka
+  posthorn_kafka_records_total: {
+    type: 'counter',
+    labels: ['topic', 'result'],
+    help: 'Kafka records that became events ("stored") or cannot become one ("rejected").',
+  },
+  posthorn_kafka_lag_records: {
+    type: 'gauge',
+    labels: ['topic', 'partition'],
+    scope: 'database',
+    help: 'Records of a partition that Posthorn has not read yet, as its owner last saw it. Waiting and rejected records do not count.',
+  },
+  posthorn_kafka_unseen_seconds: {
+    type: 'gauge',
+    labels: ['topic', 'partition'],
+    scope: 'database',
+    help: 'Time since Kafka last answered for a partition, or since Posthorn found it. It grows while the brokers are unreachable, or while no process reads the partition.',
+  },
+  posthorn_kafka_paused: {
+    type: 'gauge',
+    labels: ['topic', 'partition'],
+    scope: 'database',
+    help: '1 while Posthorn does not read a partition. `paused_reason` in `GET /v1/sources` says why.',
+  },
+  posthorn_kafka_waiting_records: {
+    type: 'gauge',
+    labels: ['topic', 'partition'],
+    scope: 'database',
+    help: 'Records of a partition that were read and wait to be stored: their tenant is over its limit, or an operator retries them. Counted up to 10,000.',
+  },
+  posthorn_kafka_rejected_records: {
+    type: 'gauge',
+    labels: ['topic'],
+    scope: 'database',
+    help: 'Records that cannot become events, until they are retried or discarded. Counted up to 10,000 per partition.',
+  },
+  posthorn_kafka_lost_records_total: {
+    type: 'counter',
+    labels: ['topic'],
+    scope: 'database',
+    help: 'Records that Kafka deleted before Posthorn read them.',
+  },
+
+  // --- Redis
+  posthorn_redis_connections: {
+    type: 'gauge',
+    labels: ['state'],
+    help: 'Processes whose connection to Redis answers ("up") or that have none ("down"). Only with POSTHORN_REDIS_URL.',
+  },
+  posthorn_redis_fallbacks_total: {
+    type: 'counter',
+    labels: ['use'],
+    help: 'What worked without Redis because it was away or slow: deliveries that it did not bring to another process, and whose owner was notified ("hand_over"), requests and events that a process counted for itself ("rate_limits"), and batches of messages that were sent through the database ("live_tail").',
+  },
+  posthorn_redis_refused_messages_total: {
+    type: 'counter',
+    help: 'Messages from Redis that were not authentic, repeated or too old. Somebody else writes to the channels of Posthorn, or a process has other encryption keys.',
   },
 
   // --- storage
@@ -243,7 +327,8 @@ export const catalogue = {
   },
   posthorn_shards_owned: {
     type: 'gauge',
-    help: 'Shards that this process owns, of 256 in total.',
+    labels: ['region'],
+    help: 'Shards that this process owns, of 256 in its region. "stand_in": shards of regions without workers, for which this worker of the default region sends.',
   },
   posthorn_ownership_proven: {
     type: 'gauge',

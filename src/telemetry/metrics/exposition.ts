@@ -34,7 +34,7 @@ export function toText(samples: readonly Sample[]): string {
 }
 
 /** Adds labels to samples, such as the process they come from. */
-export const labelled = (samples: readonly Sample[], label: Labels): Sample[] =>
+export const addLabels = (samples: readonly Sample[], label: Labels): Sample[] =>
   samples.map((sample) => ({ ...sample, labels: { ...label, ...sample.labels } }));
 
 /** The number of processes that a scrape should include, and the number that it includes. */

@@ -3,7 +3,7 @@ import type { WaitingDelivery } from '../../domain/delivery.ts';
 import type { AttemptOutcome } from '../../domain/outcome.ts';
 import { AttemptMetrics } from './attempt-metrics.ts';
 import { catalogue, metricNames } from './catalogue.ts';
-import { labelled, type Sample, toText } from './exposition.ts';
+import { addLabels, type Sample, toText } from './exposition.ts';
 import { Histogram } from './histogram.ts';
 import { Metrics } from './metrics.ts';
 
@@ -42,7 +42,7 @@ describe('the Prometheus text', () => {
       { name: 'posthorn_in_flight', labels: {}, value: 1 },
       { name: 'posthorn_unsettled', labels: {}, value: 2 },
     ];
-    const text = toText([...labelled(one, { process: '1' }), ...labelled(one, { process: '2' })]);
+    const text = toText([...addLabels(one, { process: '1' }), ...addLabels(one, { process: '2' })]);
     expect(text).toContain(
       'posthorn_in_flight gauge\nposthorn_in_flight{process="1"} 1\nposthorn_in_flight{process="2"} 1\n',
     );
@@ -90,20 +90,20 @@ describe('AttemptMetrics', () => {
 
   it('counts attempts by event type and failures by reason, and measures the time from acceptance to delivery', () => {
     const counted = new AttemptMetrics({ eventTypes: 10 });
-    counted.answered('a.b', delivery, outcome({}), { kind: 'delivered' });
-    counted.answered(
+    counted.onAnswered('a.b', delivery, outcome({}), { kind: 'delivered' });
+    counted.onAnswered(
       'a.b',
       delivery,
       outcome({ statusCode: 503, error: { class: 'http_5xx', message: '' } }),
       { kind: 'retry', dueAt: 1 },
     );
-    counted.answered(
+    counted.onAnswered(
       'a.b',
       delivery,
       outcome({ statusCode: null, error: { class: 'dns_failed', message: '' } }),
       { kind: 'dead', reason: 'exhausted', disableEndpoint: false },
     );
-    counted.settling({ kind: 'dead', reason: 'worker_crash', disableEndpoint: false });
+    counted.onSettling({ kind: 'dead', reason: 'worker_crash', disableEndpoint: false });
     const text = read(counted);
     expect(text).toContain('posthorn_attempts_total{event_type="a.b"} 3\n');
     expect(text).toContain('posthorn_attempts_succeeded_total{event_type="a.b"} 1\n');
@@ -120,8 +120,8 @@ describe('AttemptMetrics', () => {
   it('counts only the first event types by name, and all others together', () => {
     const counted = new AttemptMetrics({ eventTypes: 2 });
     for (let n = 0; n < 1000; n += 1)
-      counted.answered(`made.up-${n}`, delivery, outcome({}), { kind: 'delivered' });
-    counted.answered('made.up-0', delivery, outcome({}), { kind: 'delivered' });
+      counted.onAnswered(`made.up-${n}`, delivery, outcome({}), { kind: 'delivered' });
+    counted.onAnswered('made.up-0', delivery, outcome({}), { kind: 'delivered' });
     const lines = read(counted).match(/^posthorn_attempts_total\{.*$/gm);
     expect(lines).toEqual([
       'posthorn_attempts_total{event_type="made.up-0"} 2',

@@ -2,7 +2,7 @@
  * The metrics of `/metrics`. Nothing is counted here: each module counts in plain numbers and adds a source that reads
  * them at a scrape. So a scrape costs microseconds, and without scrapes there is no cost.
  *
- *   metrics.addSource((add) => add('posthorn_shards_owned', ownership.ownedShards));
+ *   metrics.addSource((add) => add('posthorn_shards_owned', ownership.shardCount));
  */
 import type { MetricName } from './catalogue.ts';
 import type { Labels, Sample } from './exposition.ts';

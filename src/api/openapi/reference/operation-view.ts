@@ -108,8 +108,8 @@ function curl(
     ...(needsKey ? ['-H "Authorization: Bearer $POSTHORN_KEY"'] : []),
     ...(example === undefined
       ? []
-      : ["-H 'Content-Type: application/json'", `-d '${indented(example).replaceAll("'", "'\\''")}'`]),
+      : ["-H 'Content-Type: application/json'", `-d '${indentJson(example).replaceAll("'", "'\\''")}'`]),
   ].join(' \\\n  ');
 }
 
-const indented = (value: unknown): string => JSON.stringify(value, null, 2).replaceAll('\n', '\n  ');
+const indentJson = (value: unknown): string => JSON.stringify(value, null, 2).replaceAll('\n', '\n  ');

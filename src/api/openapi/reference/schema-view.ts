@@ -13,10 +13,10 @@ export const schemaAnchor = (name: string): string => `schema-${name}`;
 export function typeOf(schema: JsonSchema): Html {
   const name = nameOf(schema);
   if (name !== null) return html`<a href="#${schemaAnchor(name)}">${name}</a>`;
-  if (Array.isArray(schema.anyOf)) return joined((schema.anyOf as JsonSchema[]).map(typeOf));
+  if (Array.isArray(schema.anyOf)) return joinTypes((schema.anyOf as JsonSchema[]).map(typeOf));
   // A problem with certain codes: its name is enough.
   if (Array.isArray(schema.allOf)) return typeOf(schema.allOf[0] as JsonSchema);
-  if (Array.isArray(schema.enum)) return joined(schema.enum.map(literal));
+  if (Array.isArray(schema.enum)) return joinTypes(schema.enum.map(literal));
   if (schema.const !== undefined) return literal(schema.const);
   if (schema.type === 'array') {
     const items = (schema.items ?? {}) as JsonSchema;
@@ -34,7 +34,7 @@ function objectType({ additionalProperties, properties }: JsonSchema): Html {
 }
 
 const literal = (value: unknown): Html => html`<code>${JSON.stringify(value)}</code>`;
-const joined = (types: readonly Html[]): Html =>
+const joinTypes = (types: readonly Html[]): Html =>
   html`${types.map((type, index) => html`${index > 0 ? ' or ' : ''}${type}`)}`;
 
 function range(from: unknown, to: unknown, unit: string): string {

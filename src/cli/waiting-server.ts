@@ -1,0 +1,91 @@
+/**
+ * Answers the probes of an orchestrator while `serve` waits for the database: the process is alive (`/healthz` is 200)
+ * and not ready (`/readyz` is 503). Without it, Kubernetes would restart pods because their database is away.
+ */
+import { once } from 'node:events';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import { Problem } from '../domain/problem.ts';
+import type { Running } from './run-until-stopped.ts';
+
+/** A start that takes longer, for example because of a long migration, is answered for too. */
+const SLOW_START_MS = 10_000;
+/** It answers probes, so it needs few. */
+const MAX_CONNECTIONS = 50;
+const RETRY_AFTER_SECONDS = 2;
+const DETAIL =
+  'Starting: the database cannot be reached, the migrations are still running, or the endpoints are being read.';
+
+export class WaitingServer implements Running {
+  readonly name = 'answers to probes';
+  readonly #address: { readonly host: string; readonly port: number };
+  #opening: Promise<Server> | null = null;
+  #slowStart: NodeJS.Timeout | undefined;
+
+  constructor({ host, port }: { readonly host: string; readonly port: number }) {
+    this.#address = { host, port };
+  }
+
+  /** Opens it later, if the start takes long. */
+  openIfSlow(): void {
+    // If the port is in use, the start itself reports it.
+    this.#slowStart = setTimeout(() => void this.open().catch(() => {}), SLOW_START_MS).unref();
+  }
+
+  /** Listens, unless it does already. Does nothing if the port is chosen by the system: nobody could know it. */
+  async open(): Promise<void> {
+    clearTimeout(this.#slowStart);
+    if (this.#address.port === 0) return;
+    this.#opening ??= listen(this.#address);
+    try {
+      await this.#opening;
+    } catch (error) {
+      this.#opening = null;
+      throw error;
+    }
+  }
+
+  /** Frees the port. It can be opened again. */
+  async close(): Promise<void> {
+    clearTimeout(this.#slowStart);
+    const server = await this.#opening?.catch(() => null);
+    this.#opening = null;
+    if (server == null) return;
+    const closed = once(server, 'close');
+    server.close();
+    server.closeAllConnections();
+    await closed;
+  }
+
+  stop(): Promise<void> {
+    return this.close();
+  }
+}
+
+async function listen(address: { readonly host: string; readonly port: number }): Promise<Server> {
+  const server = createServer({ keepAlive: false }, ({ url = '/' }, response) =>
+    answer(url.split('?')[0]!, response),
+  );
+  server.maxConnections = MAX_CONNECTIONS;
+  server.listen(address);
+  await once(server, 'listening');
+  return server;
+}
+
+function answer(path: string, response: ServerResponse): void {
+  if (path === '/healthz') return send(response, 200, { status: 'ok' });
+  response.setHeader('retry-after', RETRY_AFTER_SECONDS);
+  if (path === '/readyz') return send(response, 503, { status: 'not_ready', detail: DETAIL });
+  const problem = new Problem('unavailable', DETAIL);
+  send(response, problem.status, problem.toJSON(), 'application/problem+json');
+}
+
+function send(response: ServerResponse, status: number, body: object, type = 'application/json'): void {
+  response
+    .writeHead(status, {
+      'content-type': `${type}; charset=utf-8`,
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      connection: 'close',
+    })
+    .end(JSON.stringify(body));
+}

@@ -1,0 +1,87 @@
+/** Composes the check whether this process is ready, and the watch that logs when the answer changes. */
+import { Readiness } from './api/health/readiness.ts';
+import type { Config } from './config/index.ts';
+import type { Engine } from './create-engine.ts';
+import type { Clock } from './domain/clock.ts';
+import { Progress } from './domain/progress.ts';
+import type { Store } from './open-store.ts';
+import type { AcceptLog } from './ports/accept-log.ts';
+import { readReadiness, reportStall } from './postgres/queries/readiness.ts';
+import { ReadinessWatch } from './readiness-watch.ts';
+import type { Log } from './telemetry/log.ts';
+
+export interface ReadinessParts {
+  readonly config: Config;
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly engine: Engine;
+  readonly accepts: Progress;
+  readonly isStopping: () => boolean;
+  readonly onProblem: (what: string, error: unknown) => void;
+}
+
+/** Returns the accept log, and whether events can be written to it. */
+export function watchAccepts(
+  acceptLog: AcceptLog,
+  clock: Clock,
+): { acceptLog: AcceptLog; accepts: Progress } {
+  const accepts = new Progress(clock, { needsSubjects: 2 });
+  return {
+    accepts,
+    acceptLog: {
+      ...acceptLog,
+      append: (events, options) =>
+        accepts.watch(
+          events.map(({ tenant }) => tenant),
+          () => acceptLog.append(events, options),
+        ),
+    },
+  };
+}
+
+/** Returns a function that says why the process is not ready. Null: it is ready. */
+export function createReadinessCheck(parts: ReadinessParts): () => Promise<string | null> {
+  const { config, store, clock, engine, accepts, isStopping } = parts;
+  const readiness = new Readiness({
+    clock,
+    read: () => readReadiness(store.database.pool('lookup'), config.deadAfterMs),
+    takeOverMs: config.deadAfterMs,
+    needsWorkers: config.readyNeedsWorkers,
+  });
+  return async () => {
+    if (isStopping()) return 'This server is stopping.';
+    const missing = await readiness.findMissing();
+    if (missing !== null) return missing;
+    if (config.role !== 'api' && engine.ownership.msSinceRenewal > config.deadAfterMs)
+      return 'This worker could not renew the lease on its shards.';
+    if (accepts.stalledForMs > stalledAfterMs(config)) return 'This server could not store new events.';
+    return null;
+  };
+}
+
+export function createReadinessWatch(
+  { config, store, clock, log, engine, isStopping, onProblem }: ReadinessParts,
+  findMissing: () => Promise<string | null>,
+): ReadinessWatch {
+  const pool = store.database.pool('lookup');
+  return new ReadinessWatch({
+    clock,
+    log,
+    findMissing,
+    isStopping,
+    worker:
+      config.role === 'api'
+        ? null
+        : {
+            id: () => engine.ownership.workerId,
+            stalledForMs: () => engine.stalledForMs,
+            report: (workerId, isStalled) => reportStall(pool, workerId, isStalled),
+          },
+    stalledAfterMs: stalledAfterMs(config),
+    onProblem,
+  });
+}
+
+/** Longer than a take-over, a restart of the database, or a lock that is soon released. */
+const stalledAfterMs = ({ deadAfterMs }: Config): number => 2 * deadAfterMs;

@@ -1,0 +1,41 @@
+/** Passes the `StoreFacts` to the parts that need them: clock, acceptance number, version of the endpoints. */
+import type { DatabaseClock } from '../domain/clock.ts';
+import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
+import type { StoreFacts } from '../ports/ownership-store.ts';
+import type { Refill } from './refill.ts';
+import type { Scheduler } from './scheduler.ts';
+
+interface FactsListenerOptions {
+  readonly clock: DatabaseClock;
+  readonly endpoints: EndpointDirectory;
+  readonly refill: Refill;
+  readonly scheduler: Scheduler;
+  readonly observer: {
+    /** Called when the endpoints in memory have the same version as those in the store. */
+    onEndpointsConfirmed(): void;
+  };
+  readonly onProblem: (what: string, error: unknown) => void;
+}
+
+export class FactsListener {
+  readonly #options: FactsListenerOptions;
+
+  constructor(options: FactsListenerOptions) {
+    this.#options = options;
+  }
+
+  onFacts({ now, lastSeq, endpointVersion }: StoreFacts, roundTripMs: number): void {
+    const { clock, endpoints, refill, scheduler, observer } = this.#options;
+    clock.correct(now, roundTripMs);
+    refill.markSeq(lastSeq);
+    // The lease may have been invalid before: let lanes that are ready start again.
+    scheduler.pumpSoon();
+    if (endpointVersion === endpoints.version) observer.onEndpointsConfirmed();
+    else this.refreshEndpoints();
+  }
+
+  refreshEndpoints(): void {
+    const { endpoints, onProblem } = this.#options;
+    void endpoints.refresh().catch((error) => onProblem('read endpoints', error));
+  }
+}

@@ -1,0 +1,72 @@
+/**
+ * Corrects times that were stored while the store's clock was wrong. A time further in the future than Posthorn ever sets it would
+ * hold a delivery or an endpoint back for days after the clock is right again.
+ */
+import type { Clock } from '../domain/clock.ts';
+import type { WaitingDelivery } from '../domain/delivery.ts';
+import type { Endpoint } from '../domain/endpoint.ts';
+import { timeOfId } from '../domain/ids.ts';
+import { longestDelayMs } from '../domain/retry.ts';
+import type { LaneState } from '../ports/delivery-queue.ts';
+
+/** No other worker starts a probe for this long after the deadline of a recorded one. */
+export const PROBE_MARGIN_MS = 3_000;
+/** Clocks of two processes may differ by seconds while one of them follows a jump. */
+const TOLERANCE_MS = 60_000;
+
+/**
+ * Returns the state with times that can be right. A hold further in the future than any `Retry-After` does not count. A probe is no
+ * further in the future than it can have been set.
+ */
+export function correctState(
+  state: LaneState,
+  { timeoutMs }: Endpoint,
+  clock: Pick<Clock, 'now' | 'isSteady'>,
+  retryAfterCapMs: number,
+): LaneState {
+  const { breaker, holdUntil = null, failingSince } = state;
+  const now = clock.now();
+  const probeDeadline = now + timeoutMs + PROBE_MARGIN_MS;
+  const latestProbeAt = Math.max(now + breaker.cooldownMs, probeDeadline);
+  // After a step of the clock, a probe of an earlier owner may be on the wire, whatever its deadline.
+  const isProbeRecent = breaker.circuit === 'half_open' && clock.isSteady === false;
+  const nextProbeAt = isProbeRecent ? probeDeadline : breaker.nextProbeAt;
+  return {
+    ...state,
+    holdUntil: (holdUntil ?? 0) > now + retryAfterCapMs + TOLERANCE_MS ? null : holdUntil,
+    failingSince: failingSince === null ? null : Math.min(failingSince, now),
+    breaker:
+      nextProbeAt === null ? breaker : { ...breaker, nextProbeAt: Math.min(nextProbeAt, latestProbeAt) },
+  };
+}
+
+/**
+ * Returns the delivery with times that can be right. A retry that is due later than any delay of its endpoint is due now, and so is a
+ * replay, and a delivery that was accepted while the clock was ahead. A delivery that somebody scheduled keeps its time.
+ */
+export function correctDelivery<T extends WaitingDelivery>(
+  delivery: T,
+  { retry, debounce }: Endpoint,
+  now: number,
+  retryAfterCapMs: number,
+): T {
+  const { id, dueAt, attempts, trigger, agesFrom } = delivery;
+  const acceptedAt = timeOfId(id);
+  const isAhead = acceptedAt > now + TOLERANCE_MS;
+  const isDueAhead = dueAt !== null && dueAt > now + TOLERANCE_MS;
+  if (!isAhead && !isDueAhead) return delivery;
+  return {
+    ...delivery,
+    agesFrom: isAhead ? Math.min(agesFrom, now) : agesFrom,
+    dueAt: isDueAhead && isDueTooLate() ? now : dueAt,
+  };
+
+  function isDueTooLate(): boolean {
+    if (trigger === 'replay') return true;
+    const longestMs = Math.max(longestDelayMs(retry, retryAfterCapMs), debounce?.maxWaitMs ?? 0);
+    // A delivery that was scheduled ages from its due time on. Debounce postpones others.
+    const isPostponed = agesFrom < dueAt! - TOLERANCE_MS;
+    if (attempts > 0 || isPostponed) return dueAt! > now + longestMs + TOLERANCE_MS;
+    return isAhead && dueAt! - acceptedAt <= longestMs;
+  }
+}

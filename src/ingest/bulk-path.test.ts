@@ -1,0 +1,68 @@
+import { expect, test } from 'vitest';
+import { BulkPath } from './bulk-path.ts';
+import type { PendingEvent } from './pending-event.ts';
+
+/** Events are numbered over all tenants. */
+function newBulkPath(maxBytes = 1_000_000) {
+  const commits: string[][] = [];
+  const commit = { isHeld: Promise.resolve() };
+  const bulk = new BulkPath({
+    clock: { monotonic: () => 0 },
+    maxItems: 500,
+    maxBytes,
+    bytesOf: ({ event }) => event.data.length,
+    writeFirst: async (batch) => {
+      await commit.isHeld;
+      commits.push(batch.map(({ id }) => id));
+      return [];
+    },
+  });
+  let count = 0;
+  const pending = (tenant: string, events: number, bytes = 1): PendingEvent[] =>
+    Array.from({ length: events }, () => {
+      count += 1;
+      return { id: `${tenant} ${count}`, event: { tenant, data: Buffer.alloc(bytes) }, receivedAt: 0 };
+    }) as unknown as PendingEvent[];
+  return { bulk, commits, commit, pending };
+}
+
+test('a tenant with few events shares commits with others', () => {
+  const { bulk, pending } = newBulkPath();
+  const batch = [...pending('acme', 100), ...pending('umbrella', 100)];
+  expect(bulk.divert(batch)).toBe(batch);
+});
+
+test.each([
+  ['more than 100 events', 101, 1],
+  ['more than 512 KiB', 3, 200_000],
+])('a tenant with %s in a batch is written apart from the others', async (_title, events, bytes) => {
+  const { bulk, commits, pending } = newBulkPath();
+  const [many, few] = [pending('many', events, bytes), pending('few', 2)];
+  expect(bulk.divert([...few.slice(0, 1), ...many, ...few.slice(1)])).toEqual(few);
+  await bulk.waitUntilIdle();
+  expect(commits).toEqual([many.map(({ id }) => id)]);
+  expect([bulk.waitingItems, bulk.waitingBytes]).toEqual([0, 0]);
+});
+
+test('what a tenant publishes while its events are written apart is written after them', async () => {
+  const { bulk, commits, commit, pending } = newBulkPath();
+  const gate = Promise.withResolvers<void>();
+  commit.isHeld = gate.promise;
+  const first = pending('many', 101);
+  expect(bulk.divert(first)).toEqual([]);
+  const next = pending('many', 1);
+  expect(bulk.divert(next)).toEqual([]);
+  gate.resolve();
+  await bulk.waitUntilIdle();
+  expect(commits).toEqual([first.map(({ id }) => id), next.map(({ id }) => id)]);
+  const later = pending('many', 1);
+  expect(bulk.divert(later)).toBe(later);
+});
+
+test('a commit has a limit of bytes, and a larger event a commit of its own', async () => {
+  const { bulk, commits, pending } = newBulkPath(1_000);
+  const events = [...pending('many', 1, 2_000), ...pending('many', 3, 400)];
+  bulk.add(events);
+  await bulk.waitUntilIdle();
+  expect(commits.map((ids) => ids.length)).toEqual([1, 2, 1]);
+});

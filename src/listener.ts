@@ -1,0 +1,34 @@
+import type { AppOptions } from './app.ts';
+import type { AppParts } from './compose-app.ts';
+import { withListeningPort } from './config/index.ts';
+import type { Service } from './domain/lifecycle.ts';
+
+/** Listens for requests, unless other processes of this node do. */
+export class Listener implements Service {
+  url: string;
+  readonly #servers: AppParts['servers'];
+  readonly #options: AppOptions;
+  readonly #address: { publicUrl: string };
+
+  constructor(servers: AppParts['servers'], options: AppOptions, address: { publicUrl: string }) {
+    this.#servers = servers;
+    this.#options = options;
+    this.#address = address;
+    this.url = options.config.publicUrl;
+  }
+
+  async start(): Promise<void> {
+    const { config, listens = true, onBeforeListen } = this.#options;
+    if (!listens) return;
+    await onBeforeListen?.();
+    const { server, metricsServer } = this.#servers;
+    this.url = await server.listen({ port: config.port, host: config.host });
+    if (config.metricsAddr !== null) await metricsServer?.listen({ ...config.metricsAddr });
+    this.#address.publicUrl = withListeningPort(config, Number(new URL(this.url).port)).publicUrl;
+  }
+
+  async stop(): Promise<void> {
+    const { server, metricsServer } = this.#servers;
+    await Promise.all([server.close(), metricsServer?.close()]);
+  }
+}
