@@ -84,13 +84,29 @@ export default defineConfig({
       },
       {
         test: {
+          name: 'extended-console',
+          include: ['test/extended/console/**/*.test.ts'],
+          globalSetup: [
+            'test/support/postgres.ts',
+            'test/support/program.ts',
+            'test/console/support/prepare.ts',
+          ],
+          setupFiles: ['test/support/no-leaks.ts'],
+          sequence: { groupOrder: 3 },
+          maxWorkers,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        test: {
           name: 'extended',
           include: [
             'test/extended/**/*.test.ts',
             'test/attacks/extended/**/*.test.ts',
             'test/production/**/*.test.ts',
           ],
-          exclude: ['test/extended/chaos/**'],
+          exclude: ['test/extended/chaos/**', 'test/extended/console/**'],
           globalSetup: ['test/support/postgres.ts', 'test/support/program.ts'],
           setupFiles: ['test/support/no-leaks.ts'],
           sequence: { groupOrder: 3 },

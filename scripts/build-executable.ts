@@ -16,6 +16,8 @@ const work = path.join(root, 'tmp/executable');
 const POSTJECT = 'postject@1.0.0-alpha.6';
 /** The mark in Node's binary that says that it holds a program. */
 const FUSE = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2';
+/** Modules that work differently in the executable. */
+const REPLACED = ['packaged-files', 'converter-program', 'import-module'];
 const target = path.join(root, 'build/posthorn');
 
 async function bundle(): Promise<string> {
@@ -25,9 +27,14 @@ async function bundle(): Promise<string> {
     logLevel: 'warn',
     resolve: {
       alias: [
+        ...REPLACED.map((name) => ({
+          find: new RegExp(`^.*/${name}\\.ts$`),
+          replacement: path.join(root, `scripts/executable/${name}.ts`),
+        })),
+        // The form of this package that reads no file.
         {
-          find: /^.*\/packaged-files\.ts$/,
-          replacement: path.join(root, 'scripts/executable/packaged-files.ts'),
+          find: /^@platformatic\/wasm-utils$/,
+          replacement: path.join(root, 'node_modules/@platformatic/wasm-utils/dist/bundled.js'),
         },
       ],
     },

@@ -44,7 +44,7 @@ async function unpackInto(home: string): Promise<void> {
       cwd: fileURLToPath(new URL('..', import.meta.url)),
       env: { TMPDIR: unfinished, AWS_EXECUTION_ENV: 'AWS_Lambda_nodejs24.x' },
     });
-    await writeFile(path.join(unfinished, 'fonts.conf'), fontsIn(home));
+    await writeFile(path.join(unfinished, 'fonts.conf'), FONTS);
     await rename(unfinished, home).catch(async (error: unknown) => {
       if (!(await exists(home))) throw error; // another run was quicker
     });
@@ -53,12 +53,14 @@ async function unpackInto(home: string): Promise<void> {
   }
 }
 
-/** Replaces the package's own file, which names directories of AWS Lambda. */
-const fontsIn = (home: string): string => `<?xml version="1.0"?>
+/**
+ * Replaces the package's own file, which names directories of AWS Lambda. The directory is relative to the file, so that a
+ * copy of the checkout works: Chromium crashes if it finds no font.
+ */
+const FONTS = `<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig>
-  <dir>${path.join(home, 'fonts')}</dir>
-  <cachedir>${path.join(home, 'fonts-cache')}</cachedir>
+  <dir prefix="relative">fonts</dir>
 </fontconfig>
 `;
 

@@ -44,7 +44,7 @@ const rows: Readonly<Record<string, readonly Panel[]>> = {
     },
     {
       title: 'Dead letters',
-      about: 'Deliveries that Posthorn gave up, by tenant.',
+      about: 'Deliveries that failed and that Posthorn no longer retries, by tenant.',
       queries: [
         { expr: 'sum(posthorn_dead_letters)', legend: 'all' },
         { expr: 'sum by (tenant) (posthorn_dead_letters_by_tenant)', legend: '{{tenant}}' },
@@ -97,7 +97,7 @@ const rows: Readonly<Record<string, readonly Panel[]>> = {
     },
     {
       title: 'Retries and dead letters',
-      about: 'Failed attempts that are retried, and deliveries that Posthorn gave up.',
+      about: 'Failed attempts that are retried, and deliveries that became dead letters.',
       unit: 'ops',
       queries: [
         { expr: rate('posthorn_deliveries_retried_total'), legend: 'retried' },
@@ -124,6 +124,27 @@ const rows: Readonly<Record<string, readonly Panel[]>> = {
       unit: 's',
       queries: [{ expr: 'max by (source) (posthorn_relay_lag_seconds)', legend: '{{source}}' }],
       redFrom: 30,
+    },
+    {
+      title: 'Kafka lag',
+      about: 'Records of each topic that Posthorn has not read yet.',
+      unit: 'short',
+      queries: [{ expr: 'sum by (topic) (posthorn_kafka_lag_records)', legend: '{{topic}}' }],
+    },
+    {
+      title: 'Hand-over',
+      about: 'How new deliveries reach the worker that owns them, and what did not arrive through Redis.',
+      unit: 'ops',
+      queries: [
+        { expr: rate('posthorn_deliveries_handed_on_total', 'to'), legend: '{{to}}' },
+        { expr: rate('posthorn_redis_fallbacks_total', 'use'), legend: 'without Redis: {{use}}' },
+      ],
+    },
+    {
+      title: 'Processes without Redis',
+      about: 'Only with POSTHORN_REDIS_URL. Posthorn works without Redis, more slowly between nodes.',
+      queries: [{ expr: 'sum(posthorn_redis_connections{state="down"})', legend: 'down' }],
+      redFrom: 1,
     },
   ],
   Endpoints: [
@@ -157,10 +178,28 @@ const rows: Readonly<Record<string, readonly Panel[]>> = {
   Internals: [
     {
       title: 'Shards owned',
-      about: 'The sum over all processes should be 256.',
+      about: 'The sum over all processes of a region should be 256.',
       queries: [
-        { expr: 'sum by (instance, process) (posthorn_shards_owned)', legend: '{{instance}} {{process}}' },
+        {
+          expr: 'sum by (region, instance, process) (posthorn_shards_owned)',
+          legend: '{{region}} {{instance}} {{process}}',
+        },
       ],
+    },
+    {
+      title: 'Work by role and region',
+      about:
+        'What an autoscaler looks at: waiting deliveries that can be sent, and events that wait for their commit.',
+      queries: [{ expr: 'sum by (role, region) (posthorn_work_waiting)', legend: '{{role}} {{region}}' }],
+    },
+    {
+      title: 'Age of the oldest work',
+      about: 'By role and region.',
+      unit: 's',
+      queries: [
+        { expr: 'max by (role, region) (posthorn_work_oldest_age_seconds)', legend: '{{role}} {{region}}' },
+      ],
+      redFrom: 60,
     },
     {
       title: 'Event loop delay',

@@ -5,13 +5,14 @@
  *                                └──→ postgres ──→ telemetry → …
  *
  * - manage is the control plane: what a caller can change, with its rules. The CLI may call it without the API.
- * - Stages (ingest, outbox, dispatch, convert, deliver, settle, upkeep) never import each other: app.ts connects them through
+ * - Stages (ingest, outbox, kafka, dispatch, convert, deliver, settle, upkeep) never import each other: app.ts connects them through
  *   interfaces that the domain or the stage itself defines.
  * - Stages know the store through src/ports only.
  * - From above, a stage, the relay and the configuration are imported through their index.ts only.
  * - The relay is a process of its own that reads another PostgreSQL. Of src's wiring it uses create-ingest.ts.
  * - The archive is a process of its own too. It knows the store through src/ports.
  * - The embedded server and the migrations are for app.ts and the CLI alone. `pg` is for src/postgres and the CLI.
+ * - redis implements ports on Redis: app.ts connects it, and the CLI checks it. `@redis/client` is for src/redis.
  * - memory implements the ports for tests and the simulation; nothing else in src imports it.
  * - The domain is pure: no packages.
  * - Nothing in src imports tests, or anything outside of src. Console and packages import nothing from src.
@@ -26,7 +27,7 @@ export interface Module {
   readonly text: string;
 }
 
-const STAGES = ['ingest', 'outbox', 'dispatch', 'convert', 'deliver', 'settle', 'upkeep'] as const;
+const STAGES = ['ingest', 'outbox', 'kafka', 'dispatch', 'convert', 'deliver', 'settle', 'upkeep'] as const;
 const BELOW_STAGES = ['catalogue', 'ports', 'telemetry', 'config', 'domain'];
 
 /** What each part may import, besides itself. `app` is every file directly in src. */
@@ -38,20 +39,21 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   catalogue: ['ports', 'domain'],
   postgres: ['ports', 'telemetry', 'config', 'domain'],
   memory: ['ports', 'domain'],
+  redis: ['ports', 'domain'],
   ...Object.fromEntries(STAGES.map((stage) => [stage, BELOW_STAGES])),
   manage: [...STAGES, 'postgres', ...BELOW_STAGES],
   api: ['manage', ...STAGES, 'postgres', ...BELOW_STAGES],
-  app: ['api', 'manage', ...STAGES, 'postgres', ...BELOW_STAGES],
+  app: ['api', 'manage', ...STAGES, 'postgres', 'redis', ...BELOW_STAGES],
   archive: BELOW_STAGES,
   relay: ['app', ...STAGES, 'postgres', ...BELOW_STAGES],
-  cli: ['app', 'relay', 'archive', 'manage', 'postgres', ...BELOW_STAGES],
+  cli: ['app', 'relay', 'archive', 'manage', 'postgres', 'redis', ...BELOW_STAGES],
 };
 
 /** Imported from outside through their index.ts only. */
-const CLOSED = new Set<string>([...STAGES, 'relay', 'archive', 'config']);
+const CLOSED = new Set<string>([...STAGES, 'relay', 'archive', 'config', 'redis']);
 
 /** Loads the file of the operator, whose name is a setting. */
-const LOADS_CONFIG_FILE = 'src/convert/process-main.ts';
+const LOADS_CONFIG_FILE = 'src/convert/import-module.ts';
 
 const isTest = (file: string): boolean => /\.test\.ts$|\/testing\//.test(file);
 const isStage = (part: string): boolean => (STAGES as readonly string[]).includes(part);
@@ -100,6 +102,7 @@ function checkPackage(from: string, specifier: string): string | null {
   if (specifier.startsWith('node:')) return null;
   if (from === 'domain') return 'the domain is pure: no packages';
   if (/^pg($|\/|-)/.test(specifier) && from !== 'postgres' && from !== 'cli') return 'pg is for src/postgres';
+  if (specifier.startsWith('@redis/') && from !== 'redis') return '@redis/client is for src/redis';
   return null;
 }
 

@@ -5,6 +5,8 @@ import type { AddressInfo } from 'node:net';
 
 export interface Traffic {
   readonly flakyEndpoint: string;
+  /** Rejects if an event could not be published. */
+  readonly failure: Promise<never>;
   /** Returns the id of an event with a dead delivery. */
   findDeadEvent(): Promise<string>;
   stop(): Promise<void>;
@@ -87,8 +89,12 @@ export async function startTraffic(url: string, key: string): Promise<Traffic> {
     }
   };
   const publishing = publish();
+  const failure = new Promise<never>((_, reject) => publishing.catch(reject));
+  // Awaiting callers get the error. Without one, it must not end the process.
+  failure.catch(() => {});
 
   return {
+    failure,
     flakyEndpoint: ids.get('/crm')!,
     async findDeadEvent() {
       const { data } = await api<{ data: { event_id: string }[] }>(
@@ -99,7 +105,7 @@ export async function startTraffic(url: string, key: string): Promise<Traffic> {
     },
     async stop() {
       isStopped = true;
-      await publishing;
+      await publishing.catch(() => {});
       receiver.close();
       receiver.closeAllConnections();
     },

@@ -1,6 +1,7 @@
 /**
- * `npm run screenshots`: writes docs/images/*.png. Starts Posthorn with an embedded PostgreSQL, delivers real events for a
- * while, and takes the pictures. Needs Chromium (see find-chromium.ts).
+ * `npm run screenshots`: writes docs/images/*.png. Starts Posthorn with an embedded PostgreSQL, delivers real events for 20
+ * minutes (`SCREENSHOT_SECONDS`), so that the charts have lines, and takes the pictures. Needs Chromium (see
+ * find-chromium.ts).
  */
 import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -18,6 +19,7 @@ import { startTraffic } from './screenshot-traffic.ts';
 
 const IMAGES = fileURLToPath(new URL('../docs/images/', import.meta.url));
 const TRAFFIC_SECONDS = Number(process.env.SCREENSHOT_SECONDS ?? 1200);
+const PROGRESS_SECONDS = 60;
 
 const found = await findChromium();
 if (found === null)
@@ -39,8 +41,7 @@ const app = await startApp({
 const traffic = await startTraffic(app.url, config.adminKey);
 const browser = await chromium.launch(createLaunchOptions(found));
 try {
-  console.log(`${TRAFFIC_SECONDS} s of deliveries …`);
-  await sleep(TRAFFIC_SECONDS * 1000);
+  await waitForTraffic();
   const light = await openConsole('light');
   await takeScreenshot(light, '/', 'overview', 'Failing endpoints');
   await takeScreenshot(
@@ -65,10 +66,19 @@ try {
   await rm(directory, { recursive: true, force: true });
 }
 
+/** Tells the user every minute that it still runs. */
+async function waitForTraffic(): Promise<void> {
+  for (let waited = 0; waited < TRAFFIC_SECONDS; waited += PROGRESS_SECONDS) {
+    console.log(`delivering events: ${waited} of ${TRAFFIC_SECONDS} s`);
+    await Promise.race([sleep(Math.min(PROGRESS_SECONDS, TRAFFIC_SECONDS - waited) * 1000), traffic.failure]);
+  }
+}
+
 async function openConsole(colorScheme: 'light' | 'dark'): Promise<Page> {
   const context = await browser.newContext({
     colorScheme,
     viewport: { width: 1320, height: 860 },
+    locale: 'en-US',
     reducedMotion: 'reduce',
   });
   const page = await context.newPage();

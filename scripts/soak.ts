@@ -1,6 +1,6 @@
 /**
  * `npm run soak -- --minutes 30 --rate 1000`: publishes at a fixed rate to `serve --processes 2` on the embedded
- * PostgreSQL, prints memory, connections, file handles and latency each minute, and says at the end whether they stayed
+ * PostgreSQL, prints memory, connections, file handles, latency and the size of tables that must not grow each minute, and says at the end whether they stayed
  * flat and whether everything arrived. Linux only: it reads /proc.
  */
 import { readdirSync, readFileSync } from 'node:fs';
@@ -38,6 +38,9 @@ const [minutes, rate, endpoints, bytes, seconds] = [
   values.seconds,
 ].map(Number) as [number, number, number, number, number];
 
+/** Tables whose rows are deleted soon after they were written. Without VACUUM they would grow with every event. */
+const BOUNDED_TABLES = ['queue', 'stats_journal', 'endpoint_health', 'workers', 'shards'];
+
 interface Minute extends SoakMinute {
   readonly accepted: number;
   readonly refused: number;
@@ -54,9 +57,12 @@ async function runMinute(
   const load = runLoad(posthorn, { rate, seconds, bytes, types });
   await sleep(seconds * 900);
   const pids = processesOf(posthorn.pid);
-  const [database] = await postgres.query<{ connections: number; mb: number }>(
+  const [database] = await postgres.query<{ connections: number; mb: number; bounded_mb: number }>(
     `select (select count(*)::int from pg_stat_activity where application_name like 'posthorn %') as connections,
-            pg_database_size(current_database()) / 1e6 as mb`,
+            pg_database_size(current_database()) / 1e6 as mb,
+            (select sum(pg_total_relation_size(oid)) / 1e6 from pg_class where relnamespace = 'posthorn'::regnamespace
+                and relname = any ($1)) as bounded_mb`,
+    [BOUNDED_TABLES],
   );
   const rssMb =
     sum(pids.map((pid) => Number(/VmRSS:\s+(\d+)/.exec(procFile(pid, 'status'))?.[1] ?? 0))) / 1024;
@@ -74,6 +80,7 @@ async function runMinute(
     accepted,
     refused,
     databaseMb: Number(database!.mb),
+    boundedTablesMb: Number(database!.bounded_mb),
   };
 }
 
@@ -116,6 +123,7 @@ function print(number: number, minute: Minute): void {
       ms(minute.acceptP99Ms),
       ms(minute.deliverP50Ms),
       ms(minute.deliverP99Ms),
+      minute.boundedTablesMb.toFixed(1).padStart(8),
       minute.databaseMb.toFixed(0).padStart(8),
     ].join('  '),
   );
@@ -152,7 +160,7 @@ try {
   const types = await registerEndpoints(posthorn, receiver, { count: endpoints });
   receiver.recordLatencies(true);
   console.log(
-    'minute  events/s  refused  rss MB  connections  handles  accept p50, p99 ms  delivery p50, p99 ms  database MB',
+    'minute  events/s  refused  rss MB  connections  handles  accept p50, p99 ms  delivery p50, p99 ms  queue MB  database MB',
   );
   const figures: Minute[] = [];
   while (figures.length < minutes) {

@@ -1,4 +1,4 @@
-/** Which packages Posthorn installs and bundles: read from package-lock.json and from the imports of the console. */
+/** Which packages Posthorn installs and bundles: read from package-lock.json, the console's imports and the guide's build. */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -74,7 +74,7 @@ export function productionDependencies(lock = readLock()): ProductionDependency[
   });
 }
 
-/** `name@version` of every package that users install, or whose code is in the console's bundle. */
+/** `name@version` of every package that users install, or whose code the package contains. */
 export function shippedPackages(lock = readLock()): Set<string> {
   const direct = Object.keys(lock.packages['']!.dependencies ?? {});
   const starts = [...direct, ...bundledPackages(lock)].map((name) => resolve(lock, '', name)!);
@@ -82,9 +82,9 @@ export function shippedPackages(lock = readLock()): Set<string> {
   return new Set(entries.map((entry) => `${nameOf(entry)}@${lock.packages[entry]!.version}`));
 }
 
-/** Names of the packages whose code is in the console's bundle. */
+/** Names of the packages whose code is in the console's bundle or in the guide. */
 export function bundledPackages(lock = readLock()): string[] {
-  const imported = new Set<string>();
+  const imported = new Set(packagesOfGuide());
   for (const file of readdirSync(path.join(CONSOLE_SOURCES, 'src'), { recursive: true, encoding: 'utf8' })) {
     if (!/(?<!\.test)\.tsx?$/.test(file)) continue;
     const text = readFileSync(path.join(CONSOLE_SOURCES, 'src', file), 'utf8');
@@ -96,6 +96,12 @@ export function bundledPackages(lock = readLock()): string[] {
     // Links are packages of this repository.
     .filter((entry) => entry !== null && lock.packages[entry]!.link !== true);
   return [...new Set(entries.flatMap((entry) => [...closure(lock, entry!)].map(nameOf)))].sort();
+}
+
+/** Names of the packages of which the build of the guide copies files. */
+function packagesOfGuide(): string[] {
+  const text = readFileSync(path.join(root, 'scripts/build-guide.ts'), 'utf8');
+  return [...text.matchAll(/import\.meta\.resolve\('([^']+)'\)/g)].map(([, name]) => name!);
 }
 
 /** The licences of the bundled packages, as they require it. */
@@ -111,8 +117,8 @@ export function noticeText(lock = readLock()): string {
   const line = '-'.repeat(78);
   return `Posthorn
 
-Posthorn is licensed under the Apache License 2.0 (see LICENSE). Its console, dist/console, contains code of the
-following packages. This file is written by \`npm run docs:dependencies\`.
+Posthorn is licensed under the Apache License 2.0 (see LICENSE). Its console, dist/console, and its guide,
+dist/guide, contain code of the following packages. This file is written by \`npm run docs:dependencies\`.
 
 ${line}
 ${parts.join(`\n${line}\n`)}`;

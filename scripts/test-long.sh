@@ -7,6 +7,6 @@ export PATH="$PWD/node_modules/.bin:$PATH"
 minutes=${MINUTES:-30}
 
 SIMULATION_STORMS=500 SIMULATION_FIRST_SEED=10000 vitest run --project unit test/simulation/simulation.test.ts
-FUZZ_RUNS=20000 vitest run --project e2e test/e2e/fuzz.test.ts
+FUZZ_RUNS=20000 vitest run --project extended test/extended/fuzz.test.ts
 npm run -s chaos -- --minutes "$minutes"
 npm run -s chaos -- --minutes "$minutes" --shop

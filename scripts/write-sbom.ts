@@ -1,6 +1,6 @@
 /**
  * Prints a bill of materials (CycloneDX): the packages that the published package installs, and those whose code is in the
- * console's bundle. `npm run -s sbom > sbom.cdx.json`
+ * console and the guide. `npm run -s sbom > sbom.cdx.json`
  */
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

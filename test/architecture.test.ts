@@ -49,7 +49,7 @@ describe('import rules', () => {
     const loads = modules.filter(({ text }) =>
       importsOf(text).some((name) => name.endsWith('/otel-tracer.ts')),
     );
-    expect(loads.map(({ file }) => file)).toEqual(['src/app.ts']);
+    expect(loads.map(({ file }) => file)).toEqual(['src/create-tracer.ts']);
     expect(loads[0]!.text).toMatch(/await import\('\.\/telemetry\/otel-tracer\.ts'\)/);
     expect(loads[0]!.text).not.toMatch(/from '\.\/telemetry\/otel-tracer\.ts'/);
   });
@@ -108,6 +108,12 @@ describe('the checker', () => {
       'through src/ports',
     ],
     ['src/deliver/attempt.ts', "import pg from 'pg';", 'pg is for src/postgres'],
+    [
+      'src/dispatch/bus-links.ts',
+      "import { RedisBus } from '../redis/index.ts';",
+      'dispatch may not import redis',
+    ],
+    ['src/app.ts', "import { createClient } from '@redis/client';", '@redis/client is for src/redis'],
     [
       'src/ingest/accept.ts',
       "import type { Pool } from '../postgres/database.ts';",

@@ -37,7 +37,7 @@ it('says which Node is needed, and how to get one', async () => {
   expect(stderr).toContain('npx -p node@24 -p posthorn posthorn serve --processes 4');
 });
 
-it('runs on the Node that npm has installed beside it, and ends as that does', async () => {
+it('runs on the Node that npm has installed beside it, and ends with its exit code', async () => {
   const node = path.join(folder, 'node_modules/node');
   await mkdir(path.join(node, 'bin'), { recursive: true });
   await writeFile(path.join(node, 'package.json'), '{"version": "24.1.0"}');

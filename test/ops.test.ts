@@ -1,9 +1,13 @@
 /** Alert rules, dashboard and runbook (OBS-2): they fit each other, and name nothing that does not exist. */
+import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { dashboard, dashboardFile } from '../scripts/dashboard.ts';
+import { renderPage } from '../scripts/guide/render-page.ts';
 import { catalogue, definitionOf, type MetricName } from '../src/telemetry/metrics/index.ts';
+import { ROOT, readBlocks } from './support/doc-blocks.ts';
 
 const prometheus = fileURLToPath(new URL('../ops/prometheus/', import.meta.url));
 const rules = await readFile(`${prometheus}alerts.yml`, 'utf8');
@@ -47,6 +51,20 @@ describe('alert rules', () => {
     },
   );
 
+  it('docs/runbook.md: the printed command makes links to the guide', async () => {
+    const [command] = readBlocks('docs/runbook.md');
+    const printed = command!.text.replace(/ > alerts\.yml$/, '');
+    const { stdout } = await promisify(execFile)('bash', ['-c', printed], { cwd: ROOT });
+    expect(stdout.match(/runbook_url: .*/g)).toEqual(
+      alerts.map(
+        ({ name }) =>
+          `runbook_url: https://webhooks.example.com/docs/guide/runbook.html#${name.toLowerCase()}`,
+      ),
+    );
+    const page = renderPage('docs/runbook.md', runbook, new Set());
+    for (const { name } of alerts) expect(page.html).toContain(`id="${name.toLowerCase()}"`);
+  });
+
   it('are all that the runbook explains', () => {
     const sections = [...runbook.matchAll(/^## (\w+)$/gm)].map(([, name]) => name);
     expect(sections).toEqual(alerts.map(({ name }) => name));
@@ -57,9 +75,15 @@ describe('alert rules', () => {
     for (const { name } of alerts) expect(tests).toContain(`alertname="${name}"`);
   });
 
-  it('are all made to happen on real servers, in test/extended/alerts.test.ts or alerts-service.test.ts', async () => {
+  it('are all made to happen on real servers, in test/extended/alerts*.test.ts, kafka/alerts.test.ts or redis/alerts.test.ts', async () => {
     const read = (file: string) => readFile(new URL(`extended/${file}`, import.meta.url), 'utf8');
-    const tests = (await read('alerts.test.ts')) + (await read('alerts-service.test.ts'));
+    const files = [
+      'alerts.test.ts',
+      'alerts-service.test.ts',
+      'kafka/alerts.test.ts',
+      'redis/alerts.test.ts',
+    ];
+    const tests = (await Promise.all(files.map(read))).join('\n');
     expect(alerts.map(({ name }) => name).filter((name) => !tests.includes(`'${name}'`))).toEqual([]);
   });
 });

@@ -9,6 +9,7 @@ const minute = (changes: Partial<SoakMinute> = {}): SoakMinute => ({
   acceptP99Ms: 20,
   deliverP50Ms: 8,
   deliverP99Ms: 40,
+  boundedTablesMb: 8,
   ...changes,
 });
 const grown = (minutes: readonly SoakMinute[]) =>
@@ -16,9 +17,14 @@ const grown = (minutes: readonly SoakMinute[]) =>
 
 test('a soak test reports figures that grow, and only those', () => {
   const leaking = Array.from({ length: 30 }, (_, index) =>
-    minute({ rssMb: 400 + index * 8, handles: 200 + index * 3, deliverP99Ms: index === 20 ? 900 : 40 }),
+    minute({
+      rssMb: 400 + index * 8,
+      handles: 200 + index * 3,
+      deliverP99Ms: index === 20 ? 900 : 40,
+      boundedTablesMb: 8 + index * 2,
+    }),
   );
-  expect(grown(leaking)).toEqual(['rssMb', 'handles']);
+  expect(grown(leaking)).toEqual(['rssMb', 'handles', 'boundedTablesMb']);
 });
 
 test('a soak test does not count the warm-up', () => {

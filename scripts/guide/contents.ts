@@ -17,7 +17,7 @@ const CHAPTERS: readonly Chapter[] = [
   { title: 'Start', files: ['README.md', ...docs('console', 'lifecycle', 'errors')] },
   {
     title: 'Publish',
-    files: docs('api', 'idempotency', 'outbox', 'relay', 'library', 'catalogue', 'versions', 'pins'),
+    files: docs('api', 'idempotency', 'outbox', 'relay', 'kafka', 'library', 'catalogue', 'versions', 'pins'),
   },
   { title: 'Deliver', files: docs('signatures', 'filters', 'shaping', 'endpoint-auth', 'challenges') },
   {
@@ -48,7 +48,10 @@ const CHAPTERS: readonly Chapter[] = [
       'embedded-database',
     ),
   },
-  { title: 'Understand', files: docs('architecture', 'lab', 'internal-settings', 'dependencies') },
+  {
+    title: 'Understand',
+    files: docs('architecture', 'performance', 'lab', 'internal-settings', 'dependencies'),
+  },
 ];
 
 /** A page that no chapter names comes under "More", so that none is left out. Decisions come last. */

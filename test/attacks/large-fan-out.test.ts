@@ -38,7 +38,7 @@ test('the answer counts all deliveries, and each endpoint gets exactly one', asy
   const event = { tenant, type: 'a.b', data: 1, deliver_at: tomorrow(), idempotency_key: 'once' };
   const accepted = await publish(posthorn, event);
   expect(accepted).toMatchObject({ deliveries: 4_500, duplicate: false });
-  expect(await unwrittenOf(accepted.id)).toBe(2_500);
+  expect(await unwrittenOf(accepted.id)).toBe(3_500);
   expect(await publish(posthorn, event)).toMatchObject({
     id: accepted.id,
     deliveries: 4_500,
@@ -127,4 +127,27 @@ test('a FIFO endpoint gets the event of an unwritten slice before later events',
   const received = receiver.requests.filter((request) => request.path === path);
   expect(received.map((request) => request.json().data)).toEqual(['first', 'second', 'third']);
   expect(received[0]!.headers['webhook-id']).toBe(first.id);
+});
+
+test('a replay of an event with thousands of deliveries is a task, which sends the deliveries of this event only', async () => {
+  const tenant = newTenant();
+  await createManyEndpoints(posthorn.database, { tenant, url: NOWHERE, count: 2_100, paused: true });
+  const events = ['replayed', 'other'].map((data) => ({ tenant, type: 'a.b', data, deliver_at: tomorrow() }));
+  const { body } = await expectStatus(posthorn.api('POST', '/v1/events/batch', { events }), 202);
+  const [replayed, other] = body.results.map(({ id }: { id: string }) => id);
+  await Promise.all([untilWritten(replayed), untilWritten(other)]);
+  const answer = await expectStatus(posthorn.api('POST', `/v1/events/${replayed}/replay`), 202);
+  expect(answer.body).toEqual({ deliveries: 2_100, skipped: 0, task_id: expect.stringMatching(/^task_/) });
+  const task = await eventually('the task has ended', async () => {
+    const shown = (await expectStatus(posthorn.api('GET', `/v1/tasks/${answer.body.task_id}`), 200)).body;
+    return shown.state === 'done' && shown;
+  });
+  expect(task).toMatchObject({ done: 2_100, failed: 0, filter: { event_id: replayed } });
+  const [counts] = await posthorn.database.query(
+    `select count(*) filter (where trigger = 'replay' and (due_at is null or due_at <= now()))::int as due,
+            count(*) filter (where due_at > now())::int as scheduled
+       from posthorn.queue where tenant = $1`,
+    [tenant],
+  );
+  expect(counts).toEqual({ due: 2_100, scheduled: 2_100 });
 });

@@ -98,7 +98,7 @@ describe('invalid keys', () => {
   });
 });
 
-describe('more than a key may do', () => {
+describe('requests that the key may not make', () => {
   const override = { 'x-http-method-override': 'DELETE', 'x-method-override': 'DELETE' };
   type Attack = [
     string,
@@ -289,7 +289,7 @@ describe('more than a key may do', () => {
   });
 });
 
-describe('requests that mean something else', () => {
+describe('ambiguous or disguised requests', () => {
   const LINES: [string, string, readonly number[]][] = [
     ['H01 files above the console', 'GET /console/..%2f..%2fpackage.json', [200, 400, 404, 503]],
     [
@@ -372,7 +372,7 @@ describe('requests that mean something else', () => {
   });
 });
 
-describe('settings that would break out of their place', () => {
+describe('hostile settings of an endpoint', () => {
   const cases: [string, object, string][] = [
     ['C01 a line break in a header', { headers: { 'x-a': 'b\r\nx-injected: 1' } }, 'headers.x-a'],
     ['C02 a colon in the name of a header', { headers: { 'x-a: b': 'c' } }, 'headers.x-a: b'],
@@ -461,7 +461,7 @@ describe('answers of hostile receivers', () => {
     ['R03 a redirect to a private address', redirect('http://10.0.0.1/'), 'egress_forbidden'],
     ['R04 a redirect to a metadata service in decimal', redirect('http://2852039166/'), 'egress_forbidden'],
     ['R05 a redirect with credentials', redirect('http://a:b@127.0.0.1/'), 'egress_forbidden'],
-    ['R06 a redirect to nowhere', redirect('http://'), 'redirect_failed'],
+    ['R06 a redirect to a URL without a host', redirect('http://'), 'redirect_failed'],
     ['R07 a redirect that turns the POST into a GET', redirect('/elsewhere', 302), 'redirect_failed'],
     ['R08 a redirect to itself, for ever', ({ path }) => redirect(path), 'redirect_failed'],
     [

@@ -24,26 +24,23 @@ test('another tenant is answered quickly while events with 200 deliveries each a
     data: n,
     deliver_at,
   }));
-  const startedAt = performance.now();
-  let attackMs: number | null = null;
-  const attack = posthorn.api('POST', '/v1/events/batch', { events }).then((answer) => {
-    attackMs = performance.now() - startedAt;
-    return answer;
+  let isStored = false;
+  const attack = posthorn.api('POST', '/v1/events/batch', { events }).finally(() => {
+    isStored = true;
   });
-  const latencies: number[] = [];
-  while (attackMs === null) {
-    const sentAt = performance.now();
+  let answers = 0;
+  while (!isStored) {
     await publish(posthorn, { tenant: other, type: 'a.b', data: 1 });
-    latencies.push(performance.now() - sentAt);
+    answers += 1;
     await sleep(5);
   }
   const { body } = await attack;
   expect(body.results.map(({ deliveries }: { deliveries: number }) => deliveries)).toEqual(
     events.map(() => ENDPOINTS),
   );
-  // If the attack were stored as one batch, the next request would wait for almost all of it.
-  expect(Math.max(...latencies)).toBeLessThan(attackMs! / 3);
-  expect(latencies.length).toBeGreaterThan(10);
+  // If the attack were stored as one batch, the first request would wait for almost all of it, and few would follow. A number
+  // of answers does not depend on the speed of the machine; one slow answer on a busy machine proves nothing.
+  expect(answers).toBeGreaterThan(5);
 
   const order = await posthorn.database.query<{ data: Buffer }>(
     `select e.data from posthorn.events e

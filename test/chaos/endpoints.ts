@@ -70,6 +70,20 @@ export const plans: readonly EndpointPlan[] = [
     settings: { breaker: BREAKER },
     maxInFlight: 3,
   }),
+  plan('batched', {
+    types: ['to.batched', FAN_OUT],
+    maxInFlight: 2,
+    settings: { batch: { max_events: 5, max_wait_ms: 300 } },
+  }),
+  // Faster than the windows, so that nearly every event supersedes one.
+  plan('debounced-last', {
+    types: ['to.debounced', FAN_OUT],
+    settings: { debounce: { key: 'data.key', window_ms: 700, max_wait_ms: 2000 } },
+  }),
+  plan('debounced-first', {
+    types: ['to.debounced', FAN_OUT],
+    settings: { debounce: { key: 'data.key', window_ms: 700, mode: 'first' } },
+  }),
 ];
 
 export const latePlan = (number: number): EndpointPlan => plan(`late-${number}`, { types: [LATE] });

@@ -1,5 +1,6 @@
 /** The faults of a run, one after another. The seed chooses them, and each is logged with its times. */
 import { setTimeout as delay } from 'node:timers/promises';
+import { databaseFaults } from './database-faults.ts';
 import type { ShopFaultKind } from './four-ways/faults.ts';
 import type { Random } from './random.ts';
 import { type Behaviour, badBehaviours, type Receivers } from './receivers.ts';
@@ -247,6 +248,8 @@ export const faults = {
     await member.setClock(0);
     fault.to = Date.now();
   },
+
+  ...databaseFaults,
 } satisfies Record<string, Inflict>;
 
 export type FaultKind = keyof typeof faults | ShopFaultKind | 'receivers_flap';

@@ -1,6 +1,7 @@
 /** The history in the database: owners of shards and states of circuits over time. Triggers of the test record it. */
 import { hostname } from 'node:os';
 import type { Uuid } from '../../src/domain/ids.ts';
+import { correctTime } from './database-clock.ts';
 import type { Postgres, System } from './system.ts';
 
 export interface Ownership {
@@ -60,18 +61,20 @@ export async function readOwnership(system: System): Promise<Ownership[]> {
     const next = rows[index + 1];
     return {
       shard: row.shard,
-      from: row.at,
-      to: next?.shard === row.shard ? next.at : Number.POSITIVE_INFINITY,
+      from: correctTime(row.at),
+      to: next?.shard === row.shard ? correctTime(next.at) : Number.POSITIVE_INFINITY,
       owner: row.name === null ? null : (names.get(row.name) ?? row.name),
       unclean: row.unclean,
     };
   });
 }
 
-export const readCircuits = (postgres: Postgres): Promise<CircuitChange[]> =>
-  postgres.query<CircuitChange>(`
+export async function readCircuits(postgres: Postgres): Promise<CircuitChange[]> {
+  const rows = await postgres.query<CircuitChange>(`
     select endpoint_id as endpoint, extract(epoch from at)::float8 * 1000 as at, circuit
       from chaos.circuits order by endpoint_id, n`);
+  return rows.map((row) => ({ ...row, at: correctTime(row.at) }));
+}
 
 export interface StoredAttempt {
   readonly delivery: Uuid;
@@ -94,5 +97,9 @@ export async function readAttempts(system: System): Promise<StoredAttempt[]> {
       join (select id, endpoint_id from posthorn.deliveries union all select id, endpoint_id from posthorn.dead_letters
             union all select id, endpoint_id from posthorn.queue) d on d.id = a.delivery_id
      order by a.started_at`);
-  return rows.map((row) => ({ ...row, worker: names.get(row.worker) ?? row.worker }));
+  return rows.map((row) => ({
+    ...row,
+    at: correctTime(row.at),
+    worker: names.get(row.worker) ?? row.worker,
+  }));
 }

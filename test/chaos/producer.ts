@@ -79,7 +79,12 @@ export class Producer {
     const body = {
       type,
       tenant: 'chaos',
-      data: { number: this.#posted, order, filler: 'x'.repeat(Math.floor(this.#random.between(0, 400))) },
+      data: {
+        number: this.#posted,
+        key: this.#posted % 2,
+        order,
+        filler: 'x'.repeat(Math.floor(this.#random.between(0, 400))),
+      },
       ...(key === null ? {} : { idempotency_key: key }),
     };
     const endpoints = this.#endpoints.filter(({ types }) => types.includes(type)).map(({ name }) => name);

@@ -10,17 +10,24 @@ const arrivals: Arrival[] = [];
 const open = new Map<string, number>();
 
 const server = createServer((request, response) => {
-  request.resume();
+  const chunks: Buffer[] = [];
+  request.on('data', (chunk: Buffer) => chunks.push(chunk));
   response.on('error', () => {});
   request.on('error', () => {});
-  request.on('end', () => answer(request, response));
+  request.on('end', () => answer(request, response, Buffer.concat(chunks)));
 });
 server.keepAliveTimeout = 0;
 server.requestTimeout = 0;
 server.headersTimeout = 0;
 server.on('clientError', (_error, socket) => socket.destroy());
 
-function answer(request: IncomingMessage, response: ServerResponse): void {
+function eventsOf({ headers }: IncomingMessage, body: Buffer): string[] | null {
+  if (headers['posthorn-batch'] === undefined) return null;
+  const { events } = JSON.parse(body.toString()) as { events: { id: string }[] };
+  return events.map(({ id }) => id);
+}
+
+function answer(request: IncomingMessage, response: ServerResponse, body: Buffer): void {
   const endpoint = request.url!.slice(1);
   const { headers, socket } = request;
   const openNow = (open.get(endpoint) ?? 0) + 1;
@@ -28,6 +35,7 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
   const arrival: Arrival = {
     endpoint,
     event: String(headers['webhook-id']),
+    events: eventsOf(request, body),
     attempt: Number(headers['posthorn-attempt']),
     at: Date.now(),
     endedAt: null,

@@ -7,8 +7,10 @@ export const badBehaviours: readonly Behaviour[] = ['fail', 'slow', 'reset', 'ha
 /** One request as the receiver saw it. Times are from the wall clock of this machine, as everywhere in the run. */
 export interface Arrival {
   readonly endpoint: string;
-  /** `webhook-id`: the event. */
+  /** `webhook-id`: the event, or the batch. */
   readonly event: string;
+  /** The events of a batch, in order. Null: it is no batch. */
+  readonly events: readonly string[] | null;
   readonly attempt: number;
   readonly at: number;
   /** When it was answered or its connection closed. Null: still open. */

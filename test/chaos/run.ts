@@ -4,6 +4,7 @@
  *   start everything ─▶ produce, while faults are inflicted ─▶ faults over, receivers well ─▶ queue empty ─▶ judge
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import { prepareSlowness } from './database-faults.ts';
 import { deadLetters, everyShardIsOwned, nothingWaits } from './end-state.ts';
 import { LATE, latePlan, plans, type RegisteredEndpoint, register } from './endpoints.ts';
 import { type Fault, type FaultKind, Flapping, faultKinds, inflict, planOf } from './faults.ts';
@@ -11,11 +12,15 @@ import { keepHistory, readAttempts, readCircuits, readOwnership } from './histor
 import { Producer } from './producer.ts';
 import { Random } from './random.ts';
 import { type Receivers, startReceivers } from './receivers.ts';
+import { readDebounced } from './shaping-verdict.ts';
 import { Shop } from './shop.ts';
 import { complaintsOfExits, describeStuck, tell } from './story.ts';
 import { FIVE_MEMBERS, Postgres, System } from './system.ts';
 import { until } from './until.ts';
 import { type Complaint, judge } from './verdict.ts';
+
+/** CHAOS_DATABASE_CLOCK=1 adds steps of the database's clock. */
+const STEPS_CLOCK = process.env.CHAOS_DATABASE_CLOCK === '1';
 
 export interface ChaosOptions {
   readonly seed: number;
@@ -49,6 +54,7 @@ export interface ChaosReport {
   readonly arrivals: number;
   readonly unknown: number;
   readonly dead: Record<string, number>;
+  readonly debounced: number;
   readonly faults: Partial<Record<FaultKind, number>>;
   readonly duplicates: Partial<Record<FaultKind, number>>;
   readonly lateSends: number;
@@ -85,6 +91,7 @@ async function run(
   const endpoints: RegisteredEndpoint[] = [];
   for (const plan of plans) endpoints.push(await register(system, receivers, plan));
   await keepHistory(system.postgres);
+  await prepareSlowness(system.postgres);
 
   const faults: Fault[] = [];
   const complaints: string[] = [];
@@ -106,7 +113,9 @@ async function run(
   const began = Date.now();
   let stuck: Complaint[] = [];
   try {
-    const kinds = options.kinds ?? faultKinds;
+    const kinds = (options.kinds ?? faultKinds).filter(
+      (kind) => kind !== 'step_the_database_clock' || (STEPS_CLOCK && system.postgres.time.canBeSet),
+    );
     const plan = planOf(random, kinds);
     const countOf = (kind: FaultKind): number => faults.filter((fault) => fault.kind === kind).length;
     const inflicted = (): number => faults.filter(({ kind }) => kind !== 'receivers_flap').length;
@@ -152,6 +161,7 @@ async function run(
     circuits: await readCircuits(system.postgres),
     attempts: await readAttempts(system),
     dead,
+    debounced: await readDebounced(system.postgres, endpoints),
   };
   const verdict = judge(facts);
   const all: Complaint[] = [
@@ -168,6 +178,7 @@ async function run(
     arrivals: facts.arrivals.length,
     unknown: producer.unknown,
     dead: count([...dead.values()]),
+    debounced: facts.debounced.size,
     faults: count(faults.map(({ kind }) => kind)),
     duplicates: verdict.duplicates,
     lateSends: verdict.lateSends,

@@ -12,6 +12,7 @@ import { openDirectory } from '../../scripts/open-directory.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/postgres/embedded/index.ts';
 import { Cable } from './cable.ts';
 import { Child, type ChildOptions, type Exit } from './child.ts';
+import { DatabaseTime } from './database-clock.ts';
 import { Http } from './http.ts';
 import { until } from './until.ts';
 
@@ -26,11 +27,13 @@ export class Postgres {
   readonly #server: EmbeddedPostgres;
   readonly #pool: pg.Pool;
   readonly dir: string;
+  readonly time: DatabaseTime;
   #restarts: number[] = [];
 
-  private constructor(server: EmbeddedPostgres, dir: string) {
+  private constructor(server: EmbeddedPostgres, dir: string, time: DatabaseTime) {
     this.#server = server;
     this.dir = dir;
+    this.time = time;
     this.#pool = new pg.Pool({
       connectionString: server.connectionString,
       max: 3,
@@ -41,7 +44,9 @@ export class Postgres {
 
   static async start(): Promise<Postgres> {
     const dir = await openDirectory('posthorn-chaos-');
-    return new Postgres(await startEmbeddedPostgres({ dataDir: dir }), dir);
+    const time = await DatabaseTime.create(dir);
+    const { environment } = time;
+    return new Postgres(await startEmbeddedPostgres({ dataDir: dir, environment }), dir, time);
   }
 
   get url(): string {
@@ -186,11 +191,20 @@ export class Member extends Child {
 
   /** Asks this server to create an endpoint. Returns false if it does not answer, or not with success. */
   createEndpoint(key: string, endpoint: object): Promise<boolean> {
+    return this.#post('endpoints', key, endpoint);
+  }
+
+  /** Publishes an event through this server. Returns false if it does not answer, or not with success. */
+  publish(key: string, event: object): Promise<boolean> {
+    return this.#post('events', key, event);
+  }
+
+  #post(resource: string, key: string, body: object): Promise<boolean> {
     return this.#options.http
-      .fetch(`${this.url}/v1/endpoints`, {
+      .fetch(`${this.url}/v1/${resource}`, {
         method: 'POST',
         headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-        body: JSON.stringify(endpoint),
+        body: JSON.stringify(body),
         signal: AbortSignal.timeout(12_000),
       })
       .then(

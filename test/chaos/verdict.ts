@@ -6,6 +6,7 @@ import type { CircuitChange, Ownership, StoredAttempt } from './history.ts';
 import type { AcceptedEvent } from './producer.ts';
 import { tooFast, WIRE_MS, withStartTimes } from './rate-verdict.ts';
 import type { Arrival } from './receivers.ts';
+import { changedBatches, perEvent, wronglyDebounced } from './shaping-verdict.ts';
 import { TIMES } from './system.ts';
 
 export interface Facts {
@@ -18,6 +19,8 @@ export interface Facts {
   readonly attempts: readonly StoredAttempt[];
   /** "event endpoint" of every dead letter that the API shows, with its reason. */
   readonly dead: ReadonlyMap<string, string>;
+  /** "event endpoint" of every delivery that was debounced, and that of the one that was sent instead. */
+  readonly debounced: ReadonlyMap<string, string>;
 }
 
 export interface Complaint {
@@ -51,22 +54,27 @@ const SAME_CLOCK_MS = 3000;
 export const pairOf = (event: string, endpoint: string): string => `${event} ${endpoint}`;
 const byPairOf = (arrivals: readonly Arrival[]): Map<string, Arrival[]> =>
   Map.groupBy(arrivals, ({ event, endpoint }) => pairOf(event, endpoint));
-const isSuccess = ({ status }: Arrival): boolean => status !== null && status >= 200 && status < 300;
+export const isSuccess = ({ status }: Arrival): boolean => status !== null && status >= 200 && status < 300;
 
 export function judge(given: Facts): Verdict {
   const facts = { ...given, attempts: byOneClock(given) };
-  const byPair = byPairOf(facts.arrivals);
+  const byPair = byPairOf(perEvent(facts.arrivals));
   const byEndpoint = Map.groupBy(facts.arrivals, ({ endpoint }) => endpoint);
   const ownership = new OwnershipHistory(facts.ownership);
   const complaints: Complaint[] = [];
   const copies = new Copies(facts, ownership);
 
   complaints.push(...lost(facts, byPair));
+  complaints.push(...takenForPoison(facts));
+  complaints.push(...changedBatches(facts.arrivals));
   complaints.push(...staleStarts(facts, ownership));
   complaints.push(...slowTakeovers(facts, ownership));
   for (const endpoint of facts.endpoints) {
     const arrivals = byEndpoint.get(endpoint.name) ?? [];
-    complaints.push(...copies.unexcused(endpoint, arrivals));
+    complaints.push(...copies.unexcused(endpoint, perEvent(arrivals)));
+    complaints.push(
+      ...wronglyDebounced(facts, endpoint, byPair, (arrival) => copies.isExcused(endpoint, arrival)),
+    );
     complaints.push(...tooManyAtOnce(endpoint, arrivals, ownership));
     if (endpoint.fifo) complaints.push(...outOfOrder(facts, endpoint, byPair));
     if (endpoint.rate !== null)
@@ -97,13 +105,16 @@ function byOneClock({ attempts, arrivals, endpoints, faults }: Facts): StoredAtt
   });
 }
 
-/** ACC-1: every event with a 202 was received, or is dead with a reason. */
-export function lost({ accepted, arrivals, dead }: Facts, byPair = byPairOf(arrivals)): Complaint[] {
+/** ACC-1: every event with a 202 was received, or is dead with a reason, or another one was sent instead. */
+export function lost(
+  { accepted, arrivals, dead, debounced }: Facts,
+  byPair = byPairOf(arrivals),
+): Complaint[] {
   const complaints: Complaint[] = [];
   for (const { id, endpoints } of accepted) {
     for (const endpoint of endpoints) {
       const pair = pairOf(id, endpoint);
-      if (dead.has(pair) || (byPair.get(pair) ?? []).some(isSuccess)) continue;
+      if (dead.has(pair) || debounced.has(pair) || (byPair.get(pair) ?? []).some(isSuccess)) continue;
       const tried = byPair.get(pair)?.length ?? 0;
       complaints.push({
         about: `LOST: ${id} was accepted, and ${endpoint} never got it (${tried} tries arrived)`,
@@ -113,6 +124,21 @@ export function lost({ accepted, arrivals, dead }: Facts, byPair = byPairOf(arri
     }
   }
   return complaints;
+}
+
+/** Every receiver of a run can answer: a delivery that merely was on the wire while workers were killed is no poison. */
+export function takenForPoison({ dead }: Pick<Facts, 'dead'>): Complaint[] {
+  return [...dead].flatMap(([pair, reason]): Complaint[] => {
+    if (reason !== 'worker_crash') return [];
+    const [event, endpoint] = pair.split(' ');
+    return [
+      {
+        about: `${event} to ${endpoint} is dead as if it had crashed its worker`,
+        event: event!,
+        endpoint: endpoint!,
+      },
+    ];
+  });
 }
 
 class OwnershipHistory {
@@ -223,6 +249,11 @@ class Copies {
       }
     }
     return complaints;
+  }
+
+  /** True if a fault prevented the result of the request from being recorded in time. */
+  isExcused(endpoint: RegisteredEndpoint, arrival: Arrival): boolean {
+    return (this.#unsettled(endpoint, arrival) ?? this.#late(endpoint, arrival)) !== undefined;
   }
 
   #excuse(endpoint: RegisteredEndpoint, before: readonly Arrival[], copy: Arrival): Fault | undefined {

@@ -147,6 +147,25 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         expect(await store.acceptLog.findKeyHolders([{ tenant: 'acme', key: 'stale' }])).toEqual(new Map());
         expect(await store.acceptLog.append([event], await appendOptions(store))).toEqual(written(event.id));
       });
+
+      it('writes events of tenants whose endpoints have not changed', async () => {
+        await newEndpoint();
+        const options = await appendOptions(store);
+        await store.setEnabled(endpointId, false);
+        const other = newEvent({ tenant: 'globex' });
+        expect(await store.acceptLog.append([other, newEvent()], options)).toEqual({ stale: true });
+        expect(await store.acceptLog.append([other], options)).toEqual(ALL);
+        const withKey = newEvent({ tenant: 'globex', idempotencyKey: 'current' });
+        expect(await store.acceptLog.append([withKey], options)).toEqual(written(withKey.id));
+      });
+
+      it('writes nothing that was matched against a version of another history', async () => {
+        const options = await appendOptions(store);
+        const unknown = { ...options, endpointVersion: options.endpointVersion + 1 };
+        expect(await store.acceptLog.append([newEvent({ tenant: 'globex' })], unknown)).toEqual({
+          stale: true,
+        });
+      });
     });
 
     describe('when the connection breaks', () => {
@@ -243,6 +262,40 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         expect((await holderOf('k4'))!.eventId).toBe(second.id);
       });
 
+      it('keeps an expired key while the clock may be wrong', async () => {
+        const options = await appendOptions(store, { idempotencyTtlMs: 0 });
+        const [first, second] = [
+          newEvent({ idempotencyKey: 'clock-1' }),
+          newEvent({ idempotencyKey: 'clock-1' }),
+        ];
+        await store.acceptLog.append([first], options);
+        const again = await appendOptions(store, { now: Date.now(), mayExpireKeys: false });
+        expect(await store.acceptLog.append([second], again)).toEqual(written());
+        expect((await holderOf('clock-1'))!.eventId).toBe(first.id);
+      });
+
+      it("keeps a key for its whole time if the store's clock has stepped back or ahead", async () => {
+        const DAY_MS = 86_400_000;
+        const storeNow = await store.acceptLog.now();
+        const events = Array.from({ length: 4 }, () => newEvent({ idempotencyKey: 'clock-2' }));
+        const ttl = { idempotencyTtlMs: HOUR_MS };
+        // The store's clock is 40 days behind that of the process: the key is kept from the later time on.
+        const behind = await appendOptions(store, { ...ttl, now: storeNow + 40 * DAY_MS });
+        expect(await store.acceptLog.append([events[0]!], behind)).toEqual(written(events[0]!.id));
+        const repeated = await appendOptions(store, { ...ttl, now: storeNow + 40 * DAY_MS + 1_000 });
+        expect(await store.acceptLog.append([events[1]!], repeated)).toEqual(written());
+        const usual = await appendOptions(store, ttl);
+        expect(await store.acceptLog.append([events[2]!], usual)).toEqual(written());
+        // The store's clock is ahead: by that of the process, the key has not expired.
+        await store.acceptLog.append([newEvent({ idempotencyKey: 'clock-3' })], {
+          ...usual,
+          idempotencyTtlMs: 0,
+        });
+        const ahead = await appendOptions(store, { ...ttl, now: storeNow - 40 * DAY_MS });
+        const late = newEvent({ idempotencyKey: 'clock-3' });
+        expect(await store.acceptLog.append([late], ahead)).toEqual(written());
+      });
+
       it('keeps the holder of a key when the batch is repeated', async () => {
         const event = newEvent({ idempotencyKey: 'k5' });
         const options = await appendOptions(store);
@@ -285,18 +338,24 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         expect(await store.acceptLog.append([good], options)).toEqual(ALL);
       });
 
-      it('throws missing_partition for an old id, and stores it after the partition was created', async () => {
-        await newEndpoint();
-        const madeAt = Date.now() - 60 * DAY_MS;
-        const event = newEvent({ id: eventIdAt(madeAt), endpointIds: [endpointId] });
-        const options = await appendOptions(store);
-        await expect(store.acceptLog.append([event], options)).rejects.toMatchObject({
-          failure: 'missing_partition',
-        });
-        await store.acceptLog.ensurePartitions(madeAt);
-        expect(await store.acceptLog.append([event], options)).toEqual(ALL);
-        expect(await waitingIds()).toEqual(deliveryIds([event]));
-      });
+      it.each([
+        ['an old id', -60],
+        ['an id from the future', 60],
+      ])(
+        'throws missing_partition for %s, and stores it after the partition was created',
+        async (_, days) => {
+          await newEndpoint();
+          const madeAt = Date.now() + days * DAY_MS;
+          const event = newEvent({ id: eventIdAt(madeAt), endpointIds: [endpointId] });
+          const options = await appendOptions(store);
+          await expect(store.acceptLog.append([event], options)).rejects.toMatchObject({
+            failure: 'missing_partition',
+          });
+          await store.acceptLog.ensurePartitions({ oldestMs: madeAt, newestMs: madeAt });
+          expect(await store.acceptLog.append([event], options)).toEqual(ALL);
+          expect(await waitingIds()).toEqual(deliveryIds([event]));
+        },
+      );
     });
 
     describe('with rows of the outbox', () => {

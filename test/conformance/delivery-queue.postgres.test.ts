@@ -1,4 +1,4 @@
 import { describeDeliveryQueue } from './delivery-queue.ts';
 import { createPostgresFixture } from './support/postgres-fixture.ts';
 
-describeDeliveryQueue('PostgreSQL', createPostgresFixture);
+describeDeliveryQueue('PostgreSQL', createPostgresFixture, { propertyRuns: 5 });

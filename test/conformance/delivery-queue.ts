@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe } from 'vitest';
 import { describeBatchLog } from './batch-log.ts';
+import { describeDebouncer } from './debouncer.ts';
 import { describeLaneReader } from './lane-reader.ts';
 import { describeProbes } from './probes.ts';
 import { describeQueueCleaner } from './queue-cleaner.ts';
@@ -10,7 +11,11 @@ import type { CreateStoreFixture, StoreFixture } from './support/fixture.ts';
 import { takeAllShards } from './support/records.ts';
 
 /** The parts of the port, on one store in which `WORKER` owns every shard. */
-export function describeDeliveryQueue(name: string, createFixture: CreateStoreFixture): void {
+export function describeDeliveryQueue(
+  name: string,
+  createFixture: CreateStoreFixture,
+  options: { readonly propertyRuns: number },
+): void {
   describe(`the delivery queue in ${name}`, () => {
     let fixture: StoreFixture;
     beforeAll(async () => {
@@ -23,6 +28,7 @@ export function describeDeliveryQueue(name: string, createFixture: CreateStoreFi
     describeLaneReader(store);
     describeStartRecorder(store);
     describeBatchLog(store);
+    describeDebouncer(store, options.propertyRuns);
     describeSettlementSink(store);
     describeQueueCleaner(store);
     describeReplayer(store);

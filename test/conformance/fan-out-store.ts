@@ -73,6 +73,17 @@ export function describeFanOutStore(name: string, createFixture: CreateStoreFixt
       );
     });
 
+    it('counts the unwritten slices of a tenant, up to a number', async () => {
+      expect(await store.fanOuts.countSlices('acme', 10)).toBe(0);
+      await append(newSliced());
+      await append(newSliced());
+      expect(await store.fanOuts.countSlices('acme', 10)).toBe(4);
+      expect(await store.fanOuts.countSlices('acme', 3)).toBe(3);
+      expect(await store.fanOuts.countSlices('other', 10)).toBe(0);
+      await write((await findNext())!);
+      expect(await store.fanOuts.countSlices('acme', 10)).toBe(3);
+    });
+
     it('counts unwritten deliveries in the answer for a repeated idempotency key', async () => {
       const event = newSliced({ idempotencyKey: 'k' });
       await append({ ...event, idempotencyKey: 'k', fingerprint: Buffer.from('f') });
@@ -155,6 +166,14 @@ export function describeFanOutStore(name: string, createFixture: CreateStoreFixt
       expect(await store.fanOuts.write(slice, deliveriesOf(slice), version)).toBe('stale');
       expect(await waitingForAll()).toHaveLength(1);
       expect(await write(slice)).toBe('written');
+    });
+
+    it('writes a slice of a tenant whose endpoints have not changed', async () => {
+      await append({ ...newSliced(), tenant: 'globex' });
+      const slice = (await findNext())!;
+      const version = await store.endpointVersion();
+      await store.setEnabled(ids[4]!, true);
+      expect(await store.fanOuts.write(slice, deliveriesOf(slice), version)).toBe('written');
     });
 
     it('records deliveries to disabled and deleted endpoints as skipped', async () => {

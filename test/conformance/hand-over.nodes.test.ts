@@ -22,7 +22,7 @@ describeHandOver('TLS between nodes', async () => {
         clock: systemClock,
         onProblem,
       });
-      return new PeerLinks({ transports: [links], clock: systemClock, onProblem });
+      return new PeerLinks({ id, transports: [links], bus: null, clock: systemClock, onProblem });
     },
     close: async () => {},
   };

@@ -2,12 +2,12 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { EventContent } from '../../src/domain/event.ts';
 import { deliveryIdOf } from '../../src/domain/ids.ts';
 import type { NewDelivery } from '../../src/ports/accept-log.ts';
-import type { Commit, CommittedDelivery, HandOver } from '../../src/ports/hand-over.ts';
+import type { Commit, CommittedDelivery, HandOver, HandOverRoute } from '../../src/ports/hand-over.ts';
 import { eventually } from '../support/eventually.ts';
 import { endpointIdOf, newEventId } from './support/ids.ts';
 
 export interface HandOverFixture {
-  /** The hand-over of one more process of the same node. */
+  /** The hand-over of one more process. */
   create(): HandOver;
   close(): Promise<void>;
 }
@@ -55,8 +55,8 @@ export function describeHandOver(name: string, createFixture: () => Promise<Hand
       headers: null,
       ...parts,
     });
-    const offer = ({ handOver }: Member, shard: number): boolean =>
-      handOver.offer(newDelivery(shard), newContent(), commit);
+    const offer = ({ handOver }: Member, shard: number): HandOverRoute | null =>
+      handOver.offer(shard, newDelivery(shard), newContent(), commit);
     /** Waits, because other processes learn of an announcement a moment later. */
     const offered = (from: Member, shard: number) =>
       eventually(`a process that owns shard ${shard} is known`, () => offer(from, shard));
@@ -73,7 +73,7 @@ export function describeHandOver(name: string, createFixture: () => Promise<Hand
       };
       const delivery = { ...newDelivery(2), dueAt: 1_800_000_000_500, fifo: true };
       const event = newContent(content);
-      expect(from.handOver.offer(delivery, event, commit)).toBe(true);
+      expect(from.handOver.offer(2, delivery, event, commit)).not.toBeNull();
       await eventually('the delivery arrives', () => deliveriesOf(owner).length === 2);
       expect(owner.received.at(-1)!.commit).toEqual(commit);
       expect(deliveriesOf(owner).at(-1)).toEqual({ delivery, event });
@@ -83,8 +83,8 @@ export function describeHandOver(name: string, createFixture: () => Promise<Hand
     it('refuses a delivery if no other process owns its shard', async () => {
       const [from, other] = [await join(1), await join(2)];
       await offered(from, 2);
-      expect(offer(from, 1)).toBe(false);
-      expect(offer(from, 9)).toBe(false);
+      expect(offer(from, 1)).toBeNull();
+      expect(offer(from, 9)).toBeNull();
       await eventually('the first arrives', () => other.received.length === 1);
     });
 
@@ -119,7 +119,8 @@ export function describeHandOver(name: string, createFixture: () => Promise<Hand
         event: newContent({ data: Buffer.alloc(50_000, i) }),
         commit: { sentAt: 1_800_000_000_000 + i, endpointVersion: i },
       }));
-      for (const each of sent) expect(from.handOver.offer(each.delivery, each.event, each.commit)).toBe(true);
+      for (const each of sent)
+        expect(from.handOver.offer(4, each.delivery, each.event, each.commit)).not.toBeNull();
       await eventually('all arrive', () => deliveriesOf(owner).length === 21);
       const got = owner.received
         .slice(1)

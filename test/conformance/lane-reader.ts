@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { CLOSED_BREAKER } from '../../src/domain/breaker.ts';
+import { shardOf } from '../../src/domain/endpoint.ts';
 import { timeOfId, type Uuid } from '../../src/domain/ids.ts';
 import type { StoreFixture } from './support/fixture.ts';
 import { newId } from './support/ids.ts';
@@ -137,8 +138,10 @@ export function describeLaneReader(getStore: () => StoreFixture): void {
         breaker: CLOSED_BREAKER,
         failingSince: null,
         holdUntil: null,
+        adaptive: null,
         blocked: false,
         isNew: true,
+        shard: shardOf(endpointId),
       };
       expect(await stateOf(endpointId)).toEqual(fresh);
       await store.setEnabled(endpointId, false);
@@ -167,9 +170,22 @@ export function describeLaneReader(getStore: () => StoreFixture): void {
           batchOf([], { health: [{ endpointId, breaker: OPEN_BREAKER, failingSince, holdUntil: until }] }),
         );
       expect(await stateOf(endpointId)).toMatchObject({ failingSince, holdUntil });
+      const adaptive = {
+        inFlightLimit: 2,
+        timeoutMs: 4_500,
+        reason: 'timeouts',
+        since: 1_700_000_000_123,
+      } as const;
+      const limited = { endpointId, breaker: OPEN_BREAKER, failingSince, adaptive };
+      await store.queue.settle(batchOf([], { health: [limited], worker: WORKER }));
+      expect(await stateOf(endpointId)).toMatchObject({ adaptive });
       const closed = { endpointId, breaker: CLOSED_BREAKER, failingSince: null };
       await store.queue.settle(batchOf([], { health: [closed], worker: WORKER }));
-      expect(await stateOf(endpointId)).toMatchObject({ breaker: CLOSED_BREAKER, failingSince: null });
+      expect(await stateOf(endpointId)).toMatchObject({
+        breaker: CLOSED_BREAKER,
+        failingSince: null,
+        adaptive: null,
+      });
     });
 
     it('says that a dead letter blocks the lane until it is replayed', async () => {

@@ -50,6 +50,14 @@ export function describeOutboxStore(name: string, createFixture: CreateStoreFixt
       expect(await readIds({ afterSeq: rows[8]!.seq })).toEqual(ids.slice(9));
     });
 
+    it('skips the rows of given tenants, and reads as many others instead', async () => {
+      const ids: Uuid[] = [];
+      for (const tenant of ['a', 'a', 'b', 'a', 'c', 'b']) ids.push(await publish({ tenant }));
+      expect(await readIds({ exceptTenants: ['a'], maxRows: 2 })).toEqual([ids[2], ids[4]]);
+      expect(await readIds({ exceptTenants: ['a', 'b'] })).toEqual([ids[4]]);
+      expect(await readIds({ exceptTenants: [] })).toEqual(ids);
+    });
+
     it('reads at most the given rows and bytes, but always one row', async () => {
       const ids: Uuid[] = [];
       for (let i = 0; i < 4; i += 1) ids.push(await publish({ data: Buffer.from(`"${'x'.repeat(98)}"`) }));

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { WIRE_VERSION } from '../../src/dispatch/ownership.ts';
 import type { Uuid } from '../../src/domain/ids.ts';
-import type { OwnershipSession } from '../../src/ports/ownership-store.ts';
+import { digestOf, type OwnedShard, type OwnershipSession } from '../../src/ports/ownership-store.ts';
 import { eventually } from '../support/eventually.ts';
 import type { CreateStoreFixture, StoreFixture } from './support/fixture.ts';
 import { newId } from './support/ids.ts';
 import { accept, batchOf, HOUR_MS, newStart, OPEN_BREAKER } from './support/records.ts';
 
-const TIMES = { leaseMs: 60_000, deadAfterMs: 600_000 };
 const RUNNING = { stopping: false };
 const ALL_SHARDS = 256;
 const DAY_MS = 24 * HOUR_MS;
@@ -35,13 +35,18 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
     const join = async (id: Uuid = newId()): Promise<TestWorker> => {
       workers += 1;
       const lost: unknown[] = [];
-      const registration = { id, name: `w${workers}`, wireVersion: 1 };
+      const registration = { id, name: `w${workers}`, wireVersion: WIRE_VERSION, region: null };
       const session = await store.createOwnership().connect(registration, (error) => lost.push(error));
       return { id, name: registration.name, session, lost };
     };
-    const take = ({ id, session }: TestWorker, windowMs = HOUR_MS) => session.takeShards(id, windowMs);
-    const renew = ({ id, session }: TestWorker, options = RUNNING) => session.renew(id, options);
-    const removeDead = ({ id, session }: TestWorker, times = TIMES) => session.removeDeadWorkers(id, times);
+    const take = ({ id, session }: TestWorker, windowMs = HOUR_MS) => session.takeShards(id, windowMs, null);
+    const renew = ({ id, session }: TestWorker, options = RUNNING) =>
+      session.renew(id, { ...options, known: null, listsEmptyRegions: false });
+    /** All other workers, as if each had been seen with the same renewal until its lease ended. */
+    const seeSilent = async (worker: TestWorker, isOverdue: boolean) =>
+      (await renew(worker))!.others.map(({ id, renewal }) => ({ id, renewal, isOverdue }));
+    const removeDead = async (worker: TestWorker, isOverdue = false) =>
+      worker.session.removeDeadWorkers(await seeSilent(worker, isOverdue));
 
     describe('taking shards', () => {
       it('gives all shards to the only worker, each with its own epoch', async () => {
@@ -54,7 +59,7 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
         expect(taken.every(({ crashes }) => crashes === 0)).toBe(true);
         const renewal = await renew(worker);
         const epochs = new Map(taken.map(({ shard, epoch }) => [shard, epoch]));
-        expect(new Map(renewal!.shards.map(({ shard, epoch }) => [shard, epoch]))).toEqual(epochs);
+        expect(new Map(renewal!.shards!.map(({ shard, epoch }) => [shard, epoch]))).toEqual(epochs);
         expect(await take(worker)).toEqual([]);
       });
 
@@ -62,10 +67,16 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
         const all = [await join(), await join(), await join()];
         const taken = await Promise.all(all.map((worker) => take(worker)));
         // Workers that take shards at the same moment may leave some for the next round.
-        for (const [index, worker] of all.entries()) taken[index]!.concat(await take(worker));
-        const owned = await Promise.all(all.map(async (worker) => (await renew(worker))!.shards));
+        for (const worker of all) taken.push(await take(worker));
+        const owned = await Promise.all(all.map(async (worker) => (await renew(worker))!.shards!));
         for (const shards of owned) expect(shards.length).toBeLessThanOrEqual(86);
         const shards = owned.flat().map(({ shard }) => shard);
+        expect(
+          taken
+            .flat()
+            .map(({ shard }) => shard)
+            .toSorted((a, b) => a - b),
+        ).toEqual(shards.toSorted((a, b) => a - b));
         expect(shards.length).toBe(ALL_SHARDS);
         expect(new Set(shards).size).toBe(ALL_SHARDS);
       });
@@ -96,7 +107,7 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
 
       it('gives no shards to a worker that is not registered', async () => {
         const worker = await join();
-        expect(await worker.session.takeShards(newId(), HOUR_MS)).toEqual([]);
+        expect(await worker.session.takeShards(newId(), HOUR_MS, null)).toEqual([]);
         expect((await renew(worker))!.shards).toEqual([]);
       });
 
@@ -113,9 +124,8 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
       it('loses its shards when its lease and its session have ended, and the shards record the crash', async () => {
         const [dead, other] = [await join(), await join()];
         const taken = await take(dead);
-        await store.breakSession(dead.id);
         expect(await removeDead(other)).toEqual([]);
-        await store.ageWorker(dead.id, TIMES.leaseMs * 1.2 + 1_000);
+        await store.breakSession(dead.id);
         const freed = await removeDead(other);
         expect(freed.map(({ worker }) => worker)).toEqual(taken.map(() => dead.name));
         expect(freed.map(({ shard }) => shard).toSorted()).toEqual(
@@ -128,41 +138,46 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
         expect(inherited.every(({ crashes }) => crashes === 1)).toBe(true);
       });
 
-      it('keeps its shards while its session is alive, until deadAfterMs', async () => {
+      it('keeps its shards while its session is alive, until it is overdue', async () => {
         const [paused, other] = [await join(), await join()];
         await take(paused);
-        await store.ageWorker(paused.id, TIMES.leaseMs * 2);
         expect(await removeDead(other)).toEqual([]);
-        await store.ageWorker(paused.id, TIMES.deadAfterMs);
-        expect(await removeDead(other)).toHaveLength(128);
+        expect(await removeDead(other, true)).toHaveLength(128);
         expect(await renew(paused)).toBeNull();
       });
 
-      it('keeps its shards while its lease may be valid on its own clock, which may be a fifth slower', async () => {
-        const [silent, other] = [await join(), await join()];
-        await take(silent);
-        await store.breakSession(silent.id);
-        await store.ageWorker(silent.id, TIMES.leaseMs * 1.1);
-        expect(await removeDead(other)).toEqual([]);
+      it('keeps its shards if it has renewed since it was seen', async () => {
+        const [late, other] = [await join(), await join()];
+        await take(late);
+        const silent = await seeSilent(other, true);
+        await renew(late);
+        expect(await other.session.removeDeadWorkers(silent)).toEqual([]);
+        expect(await removeDead(other, true)).toHaveLength(128);
+      });
+
+      it('keeps its shards if it has renewed since and does not count its renewals, as earlier versions do', async () => {
+        const [late, other] = [await join(), await join()];
+        await take(late);
+        const silent = await seeSilent(other, true);
+        await renew(late);
+        await store.forgetRenewal(late.id);
+        expect(await other.session.removeDeadWorkers(silent)).toEqual([]);
       });
 
       it('cannot renew late, and gets no shards back under its old id', async () => {
         const [dead, other] = [await join(), await join()];
         await take(dead);
-        await store.ageWorker(dead.id, TIMES.deadAfterMs + 1_000);
-        await removeDead(other);
+        await removeDead(other, true);
         expect(await renew(dead)).toBeNull();
         expect(await take(dead)).toEqual([]);
         expect(await take(other)).toHaveLength(ALL_SHARDS);
       });
 
-      it('does not remove itself, and is not removed if it renewed in time', async () => {
+      it('does not see itself among the others', async () => {
         const [first, second] = [await join(), await join()];
-        await take(first);
-        await store.ageWorker(first.id, TIMES.deadAfterMs + 1_000);
-        expect(await removeDead(first)).toEqual([]);
-        await renew(first);
-        expect(await removeDead(second)).toEqual([]);
+        expect((await renew(first))!.others.map(({ id }) => id)).toEqual([second.id]);
+        await store.ageWorker(second.id, HOUR_MS);
+        expect((await renew(first))!.others[0]!.silentMs).toBeGreaterThanOrEqual(HOUR_MS);
       });
 
       it('counts as a crash of its shards during the crash window', async () => {
@@ -170,9 +185,8 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
           const worker = await join();
           const taken = await take(worker);
           expect(new Set(taken.map((shard) => shard.crashes))).toEqual(new Set([crashes]));
-          await store.ageWorker(worker.id, TIMES.deadAfterMs + 1_000);
           const other = await join();
-          await removeDead(other);
+          await removeDead(other, true);
           await other.session.unregister(other.id);
         }
         const last = await join();
@@ -185,7 +199,7 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
         await take(leaving);
         await leaving.session.unregister(leaving.id);
         expect(await renew(leaving)).toBeNull();
-        expect(await removeDead(other, { leaseMs: 0, deadAfterMs: 0 })).toEqual([]);
+        expect(await removeDead(other, true)).toEqual([]);
         const taken = await take(other);
         expect(taken).toHaveLength(ALL_SHARDS);
         expect(taken.every(({ crashes }) => crashes === 0)).toBe(true);
@@ -198,8 +212,6 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
         await take(dead);
         await store.breakSession(dead.id);
         await store.stepClockBack(40 * DAY_MS);
-        expect(await removeDead(other)).toEqual([]);
-        await store.ageWorker(dead.id, TIMES.leaseMs * 1.2 + 1_000);
         expect(await removeDead(other)).toHaveLength(128);
         expect(await take(other)).toHaveLength(ALL_SHARDS);
       });
@@ -207,20 +219,18 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
       it('a living worker keeps its shards', async () => {
         const [living, other] = [await join(), await join()];
         await take(living);
+        const silent = await seeSilent(other, true);
         await store.stepClockBack(40 * DAY_MS);
-        expect(await removeDead(other)).toEqual([]);
         await renew(living);
-        await store.ageWorker(living.id, TIMES.leaseMs * 2);
-        expect(await removeDead(other)).toEqual([]);
+        expect(await other.session.removeDeadWorkers(silent)).toEqual([]);
         expect((await renew(living))!.shards).toHaveLength(128);
       });
 
       it('crashes that were recorded before the step do not count while their times lie in the future', async () => {
         const dead = await join();
         await take(dead);
-        await store.ageWorker(dead.id, TIMES.deadAfterMs + 1_000);
         const other = await join();
-        await removeDead(other);
+        await removeDead(other, true);
         await store.stepClockBack(40 * DAY_MS);
         const taken = await take(other);
         expect(new Set(taken.map(({ crashes }) => crashes))).toEqual(new Set([0]));
@@ -238,23 +248,22 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
         const again = await join(worker.id);
         expect((await renew(again))!.shards).toHaveLength(ALL_SHARDS);
         const other = await join();
-        await store.ageWorker(worker.id, TIMES.leaseMs * 2);
         expect(await removeDead(other)).toEqual([]);
       });
 
       it('does not renew the lease by connecting again', async () => {
         const worker = await join();
         await take(worker);
-        await store.ageWorker(worker.id, TIMES.deadAfterMs + 1_000);
+        const other = await join();
+        const silent = await seeSilent(other, true);
         await join(worker.id);
-        expect(await removeDead(await join())).toHaveLength(ALL_SHARDS);
+        expect(await other.session.removeDeadWorkers(silent)).toHaveLength(ALL_SHARDS);
       });
 
       it('releases its lock when it is closed, without a call to onLost', async () => {
         const [closing, other] = [await join(), await join()];
         await take(closing);
         closing.session.close();
-        await store.ageWorker(closing.id, TIMES.leaseMs * 2);
         await eventually('its lock is released', async () => (await removeDead(other)).length > 0);
         expect(closing.lost).toEqual([]);
       });
@@ -284,6 +293,47 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
       });
     });
 
+    describe('the shards of a renewal', () => {
+      it('are left out while the worker knows them', async () => {
+        const worker = await join();
+        const renewKnowing = (shards: readonly OwnedShard[]) => {
+          const known = digestOf(shards.map(({ epoch }) => epoch));
+          return worker.session.renew(worker.id, { ...RUNNING, known, listsEmptyRegions: false });
+        };
+        expect((await renewKnowing([]))!.shards).toBeNull();
+        const taken = await take(worker);
+        expect((await renewKnowing([]))!.shards).toHaveLength(ALL_SHARDS);
+        expect((await renewKnowing(taken.slice(1)))!.shards).toHaveLength(ALL_SHARDS);
+        expect((await renewKnowing(taken))!.shards).toBeNull();
+        await worker.session.releaseShards(worker.id, [7]);
+        expect((await renewKnowing(taken))!.shards).toHaveLength(ALL_SHARDS - 1);
+        // The same shard under a new epoch.
+        await take(worker);
+        expect((await renewKnowing(taken))!.shards).toHaveLength(ALL_SHARDS);
+      });
+    });
+
+    describe('a renewal is balanced', () => {
+      const isBalanced = async (worker: TestWorker): Promise<boolean> => (await renew(worker))!.isBalanced;
+
+      it('once the only worker has all shards', async () => {
+        const worker = await join();
+        expect(await isBalanced(worker)).toBe(false);
+        await take(worker);
+        expect(await isBalanced(worker)).toBe(true);
+        await worker.session.releaseShards(worker.id, [7]);
+        expect(await isBalanced(worker)).toBe(false);
+      });
+
+      it('only for the worker that has no surplus', async () => {
+        const first = await join();
+        await take(first);
+        const second = await join();
+        expect(await isBalanced(first)).toBe(false);
+        expect(await isBalanced(second)).toBe(true);
+      });
+    });
+
     describe('the mark of a renewal', () => {
       it('is found by the next one, unless the store went back to an earlier state', async () => {
         const worker = await join();
@@ -291,7 +341,10 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
         const second = (await renew(worker))!;
         expect(second.previousMark).toBe(first.mark);
         await store.ageWorker(worker.id, 1);
-        expect((await renew(worker))!.previousMark).toBeLessThan(second.mark);
+        const third = (await renew(worker))!;
+        expect(third.previousMark).toBe(second.mark);
+        await store.forgetRenewal(worker.id);
+        expect((await renew(worker))!.previousMark).toBeLessThan(third.mark);
       });
     });
 
@@ -301,9 +354,8 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
         await take(worker);
         const endpointId = await store.createEndpoint();
         const id = await accept(store, endpointId);
-        await store.ageWorker(worker.id, TIMES.deadAfterMs + 1_000);
         const next = await join();
-        await removeDead(next);
+        await removeDead(next, true);
         await take(next);
         expect(await store.queue.markStarted([newStart(id, endpointId)], worker.id)).toEqual(new Set());
         const health = [{ endpointId, breaker: OPEN_BREAKER, failingSince: null }];

@@ -1,10 +1,15 @@
+import { LocalBuckets } from '../../src/domain/local-buckets.ts';
 import { TenantRates } from '../../src/ingest/index.ts';
 import { MemoryRateLimits } from '../../src/memory/memory-rate-limits.ts';
 import { describeRateLimits } from './rate-limits.ts';
 
-describeRateLimits('memory', (limit, clock) => new MemoryRateLimits(limit, clock));
+describeRateLimits('memory', (limit, clock) => ({ limits: new MemoryRateLimits(limit, clock) }));
 
-describeRateLimits(
-  'the accept stage',
-  (limit, clock) => new TenantRates({ limits: { load: async () => new Map() }, clock, ...limit }),
-);
+describeRateLimits('the accept stage', (limit, clock) => ({
+  limits: new TenantRates({
+    limits: { load: async () => new Map() },
+    buckets: new LocalBuckets(clock),
+    clock,
+    ...limit,
+  }),
+}));

@@ -43,6 +43,19 @@ export function describeReplayer(getStore: () => StoreFixture): void {
       expect(await store.findDelivery(id)).toMatchObject({ replays: 1 });
     });
 
+    it("does not make a delivery old if the store's clock has stepped back", async () => {
+      const store = getStore();
+      const endpointId = await store.createEndpoint();
+      const [waiting, dead] = [await accept(store, endpointId), await accept(store, endpointId)];
+      const retry = newSettlement(waiting, endpointId, retryAt(Date.now() + HOUR_MS));
+      await store.queue.settle(batchOf([retry, newSettlement(dead, endpointId, DEAD)]));
+      const now = Math.floor(await store.acceptLog.now()) + 40 * 24 * HOUR_MS;
+      const deliveries = [waiting, dead].map((id) => ({ id, endpointId }));
+      expect(await store.queue.replay(deliveries, now)).toEqual(new Set([waiting, dead]));
+      for (const id of [waiting, dead])
+        expect(await loadOne(store, endpointId, id)).toMatchObject({ agesFrom: now, dueAt: now });
+    });
+
     it('keeps a delivery that was never attempted fresh', async () => {
       const store = getStore();
       const endpointId = await store.createEndpoint();

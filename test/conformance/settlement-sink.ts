@@ -17,6 +17,7 @@ import {
   newEvent,
   newOutcome,
   newSettlement,
+  newStart,
   OPEN_BREAKER,
   retryAt,
   WORKER,
@@ -61,6 +62,42 @@ export function describeSettlementSink(getStore: () => StoreFixture): void {
           responseBody: Buffer.from([0, 255]),
         },
       ]);
+    });
+
+    it('records the deliveries of one request, which share its outcome, and says which of them moved (FAN-4)', async () => {
+      const store = getStore();
+      const { endpointId, id: first } = await prepare();
+      const others = [await accept(store, endpointId), await accept(store, endpointId)] as const;
+      const retried = await accept(store, endpointId);
+      await store.queue.settle(batchOf([newSettlement(retried, endpointId, retryAt(Date.now()))]));
+      const outcome = newOutcome({ responseHeaders: { server: 'x' }, responseBody: Buffer.from('o') });
+      const whole = { ...outcome, responseBody: Buffer.from('ok') };
+      const settle = (ids: readonly Uuid[]) => {
+        const settlementOf = (id: Uuid) =>
+          newSettlement(id, endpointId, DELIVERED, { outcome: id === first ? whole : outcome });
+        return store.queue.settle(batchOf(ids.map(settlementOf)));
+      };
+      expect(await settle([first, ...others, retried])).toEqual(new Set([first, ...others]));
+      const bodies: unknown[] = [];
+      for (const id of [first, ...others]) {
+        expect(await store.findDelivery(id)).toMatchObject({
+          place: 'finished',
+          status: 'delivered',
+          attempts: 1,
+        });
+        const [attempt, ...more] = await store.attemptsOf(id);
+        expect(more).toEqual([]);
+        expect(attempt).toMatchObject({ number: 1, outcome: 'delivered', statusCode: 200, trigger: 'auto' });
+        expect(attempt!.responseHeaders).toBe('{"server":"x"}');
+        bodies.push(attempt!.responseBody?.toString());
+      }
+      expect(bodies).toEqual(['ok', 'o', 'o']);
+      expect(await store.findDelivery(retried)).toMatchObject({ place: 'queue', attempts: 1 });
+      const outcomes = (await store.attemptsOf(retried)).map(({ outcome }) => outcome);
+      expect(outcomes.toSorted()).toEqual(['retry', 'superseded']);
+      expect(await settle([first, ...others])).toEqual(new Set());
+      const fresh = [await accept(store, endpointId), await accept(store, endpointId)];
+      expect(await settle(fresh)).toEqual(new Set(fresh));
     });
 
     it('of a late retry keeps the start of the next owner, whose request is still on the wire', async () => {
@@ -387,25 +424,59 @@ export function describeSettlementSink(getStore: () => StoreFixture): void {
       const store = getStore();
       const { endpointId, id } = await prepare();
       const health = [{ endpointId, breaker: OPEN_BREAKER, failingSince: 1_700_000_000_000 }];
-      const circuitNotes = [note(endpointId)];
-      const batch = batchOf([newSettlement(id, endpointId, DELIVERED)], { health, circuitNotes });
+      const endpointNotes = [note(endpointId)];
+      const batch = batchOf([newSettlement(id, endpointId, DELIVERED)], { health, endpointNotes });
       expect(await store.queue.settle({ ...batch, worker: STRANGER })).toEqual(new Set([id]));
       const stateOf = async () => (await store.queue.loadStates([endpointId])).get(endpointId)!;
       expect((await stateOf()).breaker).toEqual(CLOSED_BREAKER);
-      expect(await store.circuitNoteIds()).not.toContain(circuitNotes[0]!.id);
+      expect(await store.endpointNoteIds()).not.toContain(endpointNotes[0]!.id);
       await store.queue.settle(batch);
       expect((await stateOf()).breaker).toEqual(OPEN_BREAKER);
+    });
+
+    it('keeps the start of a probe when only a hold is written', async () => {
+      const store = getStore();
+      const { endpointId, id } = await prepare();
+      const late = await accept(store, endpointId);
+      const stateOf = async () => (await store.queue.loadStates([endpointId])).get(endpointId)!;
+      const opened = [{ endpointId, breaker: OPEN_BREAKER, failingSince: 1_700_000_000_000 }];
+      await store.queue.settle(batchOf([], { health: opened }));
+      const deadline = Date.now() + HOUR_MS;
+      const probing = { ...OPEN_BREAKER, circuit: 'half_open' as const, nextProbeAt: deadline };
+      const start = newStart(id, endpointId, { probe: { endpointId, breaker: probing } });
+      await store.queue.markStarted([start], WORKER.id);
+      // The answer to a request that was on the wire when the circuit opened.
+      const holdUntil = Date.now() + 30_000;
+      const hold = [{ endpointId, breaker: null, failingSince: null, holdUntil }];
+      const retry = newSettlement(late, endpointId, retryAt(holdUntil));
+      await store.queue.settle(batchOf([retry], { health: hold }));
+      expect(await stateOf()).toMatchObject({
+        holdUntil,
+        breaker: { circuit: 'half_open', nextProbeAt: deadline },
+        failingSince: 1_700_000_000_000,
+      });
+    });
+
+    it('of an endpoint that never failed is only a hold, if only a hold is written', async () => {
+      const store = getStore();
+      const { endpointId } = await prepare();
+      const holdUntil = Date.now() + 30_000;
+      const hold = (until: number) => [{ endpointId, breaker: null, failingSince: null, holdUntil: until }];
+      await store.queue.settle(batchOf([], { health: hold(holdUntil) }));
+      await store.queue.settle(batchOf([], { health: hold(holdUntil - 10_000) }));
+      const state = (await store.queue.loadStates([endpointId])).get(endpointId)!;
+      expect(state).toMatchObject({ holdUntil, breaker: CLOSED_BREAKER, failingSince: null });
     });
 
     it('gets one note per change, even if a batch is repeated', async () => {
       const store = getStore();
       const { endpointId } = await prepare();
-      const circuitNotes = [note(endpointId)];
-      const batch = batchOf([], { circuitNotes, worker: WORKER });
+      const endpointNotes = [note(endpointId)];
+      const batch = batchOf([], { endpointNotes, worker: WORKER });
       await store.queue.settle(batch);
       await store.queue.settle(batch);
-      const ids = await store.circuitNoteIds();
-      expect(ids.filter((id) => id === circuitNotes[0]!.id)).toHaveLength(1);
+      const ids = await store.endpointNoteIds();
+      expect(ids.filter((id) => id === endpointNotes[0]!.id)).toHaveLength(1);
     });
   });
 }

@@ -35,6 +35,14 @@ export function describeStartRecorder(getStore: () => StoreFixture): void {
       expect(carefulStarts).toBe(0);
     });
 
+    it("records the worker's time if the store's clock has stepped back", async () => {
+      const store = getStore();
+      const { endpointId, id } = await prepare();
+      const at = Math.floor(await store.acceptLog.now()) + 40 * 24 * HOUR_MS;
+      await store.queue.markStarted([newStart(id, endpointId, { at })], WORKER.id);
+      expect((await loadOne(store, endpointId, id)).startedAt).toBe(at);
+    });
+
     it('refuses a worker that does not own the shard', async () => {
       const store = getStore();
       const { endpointId, id } = await prepare();

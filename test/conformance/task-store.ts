@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { Uuid } from '../../src/domain/ids.ts';
+import { eventIdOfDelivery, type Uuid } from '../../src/domain/ids.ts';
 import type { CreateStoreFixture, StoreFixture } from './support/fixture.ts';
 import { newId } from './support/ids.ts';
 import { accept, batchOf, DEAD, DELIVERED, HOUR_MS, loadAll, newSettlement } from './support/records.ts';
@@ -75,6 +75,15 @@ export function describeTaskStore(name: string, createFixture: CreateStoreFixtur
       expect(await waitingIds()).toEqual([wanted[1]!, delivered].toSorted());
       for (const id of [wanted[0]!, ...unwanted])
         expect(await store.findDelivery(id)).toMatchObject({ status: 'dead' });
+    });
+
+    it('works on the deliveries of one event only', async () => {
+      const [wanted, other] = await acceptDead(2);
+      const selection = { statuses: ['dead'] as const, eventId: eventIdOfDelivery(wanted!) };
+      await store.createTask({ kind: 'replay', selection });
+      await store.tasks.runChunk(await claim(), 10);
+      expect(await waitingIds()).toEqual([wanted]);
+      expect(await store.findDelivery(other!)).toMatchObject({ status: 'dead' });
     });
 
     it('counts deliveries of a disabled endpoint as failed', async () => {

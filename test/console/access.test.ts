@@ -54,6 +54,17 @@ describe('console access', needsBrowser(), () => {
     expect(await page.evaluate('JSON.stringify(sessionStorage)')).toBe('{}');
   });
 
+  test('CON-7: the console works in a browser whose language tag is invalid', async () => {
+    const page = await browser.open(null);
+    // Chromium reports this tag where no locale is set.
+    await page.addInitScript(
+      "Object.defineProperty(Navigator.prototype, 'language', { get: () => 'en-US@posix', configurable: true })",
+    );
+    await page.reload();
+    expect(await page.evaluate('Object.getPrototypeOf(navigator).language')).toBe('en-US@posix');
+    await signIn(page, posthorn.key);
+  });
+
   test('SEC-5: the page has a strict content security policy, its assets are cached forever, and unknown assets are not found', async () => {
     const index = await fetch(`${posthorn.url}/console/events/evt_1?x=y`);
     expect(index.status).toBe(200);
@@ -123,6 +134,53 @@ describe('console access', needsBrowser(), () => {
         /replay|discard|add |publish|send|pause|disable|delete|rotate|reveal|save|edit/i,
       );
     }
+  });
+
+  test('SEC-3, CON-6: the link of a portal session opens the console of one tenant, with what its capabilities allow', async () => {
+    const { tenant, eventId, endpointId } = await createDelivery();
+    const capabilities = ['endpoints:read', 'deliveries:read', 'deliveries:replay', 'events:read'];
+    const appearance = { theme: 'dark', accent: '#0f766e' };
+    const { body } = await posthorn.api('POST', '/v1/portal-sessions', { tenant, capabilities, appearance });
+    const page = await browser.open(null);
+    const requestedUrls: string[] = [];
+    page.on('request', (request) => requestedUrls.push(request.url()));
+    await page.goto('about:blank');
+    await page.goto(body.url);
+    await page.getByText('Portal session').waitFor();
+    expect(page.url()).toBe(`${posthorn.url}/console`);
+    expect(requestedUrls.filter((url) => url.includes(body.token))).toEqual([]);
+    expect(await page.evaluate('JSON.stringify(localStorage)')).not.toContain(body.token);
+    expect(await page.evaluate('document.documentElement.dataset.theme')).toBe('dark');
+    expect(
+      await page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--accent')"),
+    ).toBe('#0f766e');
+    const links = await page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allTextContents();
+    expect(links).toEqual([
+      'Webhooks',
+      ...['Overview', 'Events', 'Endpoints', 'Dead letters', 'Tasks', 'Live tail', 'Notices'],
+    ]);
+
+    await goTo(page, `/endpoints/${endpointId}`);
+    await page.getByText('Recent deliveries').waitFor();
+    await page.getByRole('button', { name: 'Replay…' }).waitFor();
+    for (const name of ['Send test event', 'Pause', 'Disable…', 'Delete endpoint', 'Rotate…', 'Reveal'])
+      expect(await page.getByRole('button', { name }).count(), name).toBe(0);
+    await page.reload();
+    await goTo(page, `/events/${eventId}`);
+    await page.getByRole('button', { name: 'Send again' }).waitFor();
+
+    await posthorn.api('DELETE', `/v1/portal-sessions/${body.id}`);
+    await page.getByText('This session has ended').waitFor();
+    expect(await page.getByLabel('API key').count()).toBe(0);
+  });
+
+  test('a key that may not read deliveries starts at the first page that it may open', async () => {
+    const settings = { scope: 'admin', scopes: ['endpoints:read'] };
+    const { body } = await posthorn.api('POST', '/v1/keys', settings);
+    const page = await browser.open(body.key);
+    await page.getByRole('heading', { name: 'Endpoints', level: 1 }).waitFor();
+    const links = await page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allTextContents();
+    expect(links).toEqual(['Posthorn', 'Endpoints', 'Notices', 'Guide', 'API reference']);
   });
 
   test('revoking a key ends its open session with a message', async () => {

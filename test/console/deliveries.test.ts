@@ -219,11 +219,11 @@ describe('deliveries in the console', needsBrowser(), () => {
       .getByRole('link', { name: /^Dead letters/ })
       .click();
     await page
-      .getByRole('row', { name: /the receiver rejected it/ })
+      .getByRole('row', { name: /the receiver rejected the request/ })
       .getByText('40', { exact: true })
       .waitFor();
     await page
-      .getByRole('row', { name: /the receiver rejected it/ })
+      .getByRole('row', { name: /the receiver rejected the request/ })
       .getByRole('link')
       .click();
 

@@ -68,7 +68,7 @@ describe('signing in with OpenID Connect', needsBrowser(), () => {
     provider.signInAs('dan', { email: 'dan@example.com', groups: [] });
     const page = await browser.open(null);
     await page.getByRole('link', SIGN_IN).click();
-    await page.getByText('you have no role in Posthorn').waitFor();
+    await page.getByText('Your account has no role in Posthorn').waitFor();
     await page.getByLabel('API key').fill(posthorn.key);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByText('Admin key, all tenants').waitFor();

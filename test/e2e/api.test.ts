@@ -310,4 +310,30 @@ describe('an endpoint', () => {
     const { body } = await expectStatus(posthorn.api('POST', '/v1/endpoints', settings), 422);
     expect(body.code, body.detail).toBe(code);
   });
+
+  const oauth = { type: 'oauth2', client_id: 'a', client_secret: 'b', token_url: 'nowhere' };
+  test.each([
+    // Errors that the schema finds.
+    [{ url: 'nonsense', timeout_ms: 999 }, 'invalid', ['url', 'timeout_ms']],
+    [{ url: 'ftp://example.com/', timeout_ms: 999 }, 'invalid', ['url', 'timeout_ms']],
+    [{ url: '', timeout_ms: 999 }, 'invalid', ['url', 'timeout_ms']],
+    [{ url: 'nonsense', events: ['*.created'] }, 'invalid', ['url', 'events[0]']],
+    [
+      { url: 'https://example.com/', events: ['*.created'], auth: oauth },
+      'invalid',
+      ['auth.token_url', 'events[0]'],
+    ],
+    // Errors that the control plane finds.
+    [{ url: 'https://10.0.0.1/', auth: oauth }, 'url_forbidden', ['url', 'auth.token_url']],
+  ])('is refused with all errors at once, those of its URL included: %j', async (settings, code, paths) => {
+    const { id } = await createEndpoint(posthorn, { url: 'https://example.com/', tenant: newTenant() });
+    for (const [method, path] of [
+      ['POST', '/v1/endpoints'],
+      ['PATCH', `/v1/endpoints/${id}`],
+    ] as const) {
+      const { body } = await expectStatus(posthorn.api(method, path, settings), 422);
+      expect(body.code, body.detail).toBe(code);
+      expect(body.errors.map((error: { path: string }) => error.path).toSorted()).toEqual(paths.toSorted());
+    }
+  });
 });

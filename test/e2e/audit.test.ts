@@ -6,6 +6,7 @@ import { auditActions } from '../../src/manage/audit-actions.ts';
 import { openDatabase } from '../../src/postgres/database.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
+import { insertRejectedRecord } from '../support/kafka/rejected-record.ts';
 import {
   type CallOptions,
   createEndpoint,
@@ -111,6 +112,12 @@ describe('SEC-4: every change is recorded', () => {
         );
         return posthorn.api('POST', '/v1/archive/restore', { day: '2020-01-15' });
       },
+      'POST /v1/sources/kafka/rejected/retry': async (tenant) => {
+        await insertRejectedRecord(database, { tenant });
+        return posthorn.api('POST', '/v1/sources/kafka/rejected/retry', {});
+      },
+      'POST /v1/sources/kafka/rejected/:id/retry': ofRejectedRecord('POST', '/retry'),
+      'DELETE /v1/sources/kafka/rejected/:id': ofRejectedRecord('DELETE', ''),
       'PUT /v1/tenants/:id': (tenant) => posthorn.api('PUT', `/v1/tenants/${tenant}`, { name: 'new' }),
       'DELETE /v1/tenants/:id': async (tenant) => {
         await expectStatus(posthorn.api('PUT', `/v1/tenants/${tenant}`, {}), 201);
@@ -140,6 +147,11 @@ describe('SEC-4: every change is recorded', () => {
         }),
       'DELETE /v1/keys/:id': async (tenant) =>
         posthorn.api('DELETE', `/v1/keys/${(await newKey({ scope: 'tenant', tenant })).id}`),
+      'POST /v1/portal-sessions': (tenant) => posthorn.api('POST', '/v1/portal-sessions', { tenant }),
+      'DELETE /v1/portal-sessions/:id': async (tenant) => {
+        const created = await expectStatus(posthorn.api('POST', '/v1/portal-sessions', { tenant }), 201);
+        return posthorn.api('DELETE', `/v1/portal-sessions/${created.body.id}`);
+      },
     };
 
   function ofEndpoint(method: string, path: string, body?: object, settings: object = {}) {
@@ -154,6 +166,13 @@ describe('SEC-4: every change is recorded', () => {
       const notifier = { kind: 'slack', tenant, url };
       const { body } = await expectStatus(posthorn.api('POST', '/v1/notifiers', notifier), 201);
       return posthorn.api(method, `/v1/notifiers/${body.id}${path}`);
+    };
+  }
+
+  function ofRejectedRecord(method: string, path: string) {
+    return async (tenant: string) => {
+      const id = await insertRejectedRecord(database, { tenant });
+      return posthorn.api(method, `/v1/sources/kafka/rejected/${id}${path}`);
     };
   }
 
@@ -175,7 +194,9 @@ describe('SEC-4: every change is recorded', () => {
       'POST /v1/events/batch',
       'POST /v1/filters/try',
       'POST /v1/filters/count',
+      'POST /v1/shaping/estimate',
       'POST /v1/event-types/:name/try',
+      'POST /v1/event-types/:name/versions/:version/check',
       'POST /v1/endpoints/:id/preview',
     ];
     const changing = (await allRoutes())
@@ -195,7 +216,8 @@ describe('SEC-4: every change is recorded', () => {
       const [entry] = await audit(`limit=1`);
       const kind = /^\w+ \/v1\/([\w-]+)/.exec(route)![1]!;
       expect(entry, route).toMatchObject({
-        tenant: kind === 'event-types' || kind === 'archive' ? null : tenant,
+        tenant:
+          ['event-types', 'archive'].includes(kind) || route.endsWith('/rejected/retry') ? null : tenant,
         actor: { id: 'admin', prefix: null, scope: 'admin' },
         object: { id: expect.any(String) },
         address: '127.0.0.1',
@@ -363,6 +385,40 @@ describe('GET /v1/audit', () => {
     expect(seen.map(({ action }) => action)).toEqual(['endpoint.create', 'key.create']);
     expect(await audit(`object_id=${other.id}`, { key })).toEqual([]);
     await expectStatus(posthorn.api('GET', `/v1/audit?tenant=${theirs}`, undefined, { key }), 403);
+  });
+
+  test('SEC-4: a tenant sees that the operator made a change, and neither who nor from where', async () => {
+    const tenant = newTenant();
+    const admin = await newKey({ scope: 'admin' });
+    const own = await newKey({ scope: 'tenant', tenant });
+    const receiver = await newReceiver();
+    receiver.answer({ status: 400 });
+    await createEndpoint(posthorn, { tenant, url: receiver.url });
+    const { delivery } = await newDeadLetter(tenant);
+    const discard = `/v1/deliveries/${delivery}/discard`;
+    await expectStatus(posthorn.api('POST', discard, {}, { key: admin.key }), 200);
+
+    const [asTenant] = await audit('action=delivery.discard', { key: own.key });
+    expect(asTenant).toMatchObject({ actor: { id: 'operator', prefix: null, scope: 'admin' }, address: '' });
+    const [asAdmin] = await audit(`tenant=${tenant}&action=delivery.discard`);
+    expect(asAdmin).toMatchObject({ actor: { id: admin.id }, address: expect.stringMatching(/./) });
+
+    expect(await audit(`actor=${admin.id}`, { key: own.key })).toEqual([]);
+    expect(await audit('actor=admin', { key: own.key })).toEqual([]);
+    const all = (await audit('limit=250', { key: own.key })).filter(({ actor }) => actor.scope === 'admin');
+    expect(await audit('limit=250&actor=operator', { key: own.key })).toEqual(all);
+
+    const reasonFor = async (key: string) =>
+      (await posthorn.api('GET', `/v1/deliveries/${delivery}`, undefined, { key })).body.reason;
+    expect([await reasonFor(own.key), await reasonFor(admin.key)]).toEqual(['operator', admin.id]);
+    // Their own changes keep their names.
+    const { body: task } = await expectStatus(
+      posthorn.api('POST', '/v1/dead-letters/discard', { filter: {} }, { key: own.key }),
+      202,
+    );
+    expect(task.created_by).toBe(own.id);
+    const [order] = await audit(`actor=${own.id}`, { key: own.key });
+    expect(order).toMatchObject({ actor: { id: own.id }, address: expect.stringMatching(/./) });
   });
 
   test.each([

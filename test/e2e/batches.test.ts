@@ -11,6 +11,7 @@ import {
   untilDeliveries,
   usePosthorn,
 } from '../support/posthorn.ts';
+import { publishAll } from '../support/publish-all.ts';
 import type { RecordedRequest, Reply } from '../support/receiver.ts';
 
 const posthorn = usePosthorn({ inProcess: true });
@@ -21,11 +22,8 @@ const idsIn = (request: RecordedRequest): string[] =>
 const dataIn = (request: RecordedRequest): unknown[] =>
   request.json().events.map((event: { data: unknown }) => event.data);
 
-async function publishMany(by: Pick<TestPosthorn, 'api'>, tenant: string, data: readonly unknown[]) {
-  const events = data.map((each) => ({ tenant, type: 'a.b', data: each }));
-  const { body } = await expectStatus(by.api('POST', '/v1/events/batch', { events }), 202);
-  return body.results.map(({ id }: { id: string }) => id) as string[];
-}
+const publishMany = (by: Pick<TestPosthorn, 'api'>, tenant: string, data: readonly unknown[]) =>
+  publishAll(by, { tenant, type: 'a.b', data });
 
 async function newBatchEndpoint(batch: object, settings: object = {}) {
   const receiver = await newReceiver();
@@ -171,7 +169,7 @@ describe('FAN-4: batches', () => {
     for (const id of ids) await untilDeliveries(posthorn, id, 'delivered');
   });
 
-  test('without split_rejected, one rejected event takes the whole batch with it', async () => {
+  test('without split_rejected, one rejected event makes the whole batch die', async () => {
     const { receiver, tenant } = await newBatchEndpoint({
       max_events: 3,
       max_wait_ms: 300,
@@ -249,5 +247,66 @@ describe('FAN-4: batches', () => {
     expect((await posthorn.api('GET', path)).body.batch).toEqual(defaults);
     await expectStatus(posthorn.api('PATCH', path, { batch: null }), 200);
     expect((await posthorn.api('GET', path)).body.batch).toBeNull();
+  });
+});
+
+describe('FAN-4: the estimate of requests', () => {
+  const estimate = async (body: object, key?: string) =>
+    (
+      await expectStatus(
+        posthorn.api('POST', '/v1/shaping/estimate', body, key === undefined ? {} : { key }),
+        200,
+      )
+    ).body;
+
+  test('counts the requests that batches and debounce make of the last hour, as many as a receiver really gets', async () => {
+    const batch = { max_events: 10, max_wait_ms: 60_000 };
+    const { receiver, tenant } = await newBatchEndpoint(batch);
+    const orders = Array.from({ length: 60 }, (_, n) => ({ order: n % 6, amount: n }));
+    await publishMany(posthorn, tenant, orders);
+    expect(await receiver.waitFor(6)).toHaveLength(6);
+
+    expect(await estimate({ tenant, batch })).toMatchObject({
+      events: 60,
+      requests: 6,
+      examined: 60,
+      is_complete: true,
+    });
+    expect(await estimate({ tenant, debounce: { key: 'data.order', window_ms: 60_000 } })).toMatchObject({
+      events: 60,
+      requests: 6,
+    });
+    expect(await estimate({ tenant, debounce: { key: 'data.absent', window_ms: 60_000 } })).toMatchObject({
+      events: 60,
+      requests: 60,
+    });
+    expect(await estimate({ tenant, batch, filter: { 'data.amount': { $lt: 15 } } })).toMatchObject({
+      events: 15,
+      requests: 2,
+    });
+    for (const none of [{ events: ['c.*'] }, { channels: ['vip'] }, { tenant: newTenant() }])
+      expect(await estimate({ tenant, batch, ...none })).toMatchObject({ events: 0, requests: 0 });
+    const { since, until } = await estimate({ tenant });
+    expect(Date.parse(until) - Date.parse(since)).toBe(3_600_000);
+  });
+
+  test('covers events of the tenant that the key may see, and explains settings that exclude each other', async () => {
+    const [own, other] = [newTenant(), newTenant()];
+    await publishMany(posthorn, other, [1, 2]);
+    const { key } = (await posthorn.api('POST', '/v1/keys', { scope: 'tenant', tenant: own })).body;
+    expect(await estimate({ batch: {} }, key)).toMatchObject({ events: 0, examined: 0 });
+    const foreign = posthorn.api('POST', '/v1/shaping/estimate', { tenant: other }, { key });
+    await expectStatus(foreign, 403);
+
+    const debounce = { key: 'data.order', window_ms: 10, max_wait_ms: 5 };
+    const { body } = await expectStatus(
+      posthorn.api('POST', '/v1/shaping/estimate', { batch: {}, debounce, filter: { x: { $near: 1 } } }),
+      422,
+    );
+    expect(body.errors.map(({ path }: { path: string }) => path)).toEqual([
+      'debounce',
+      'debounce.max_wait_ms',
+      expect.stringContaining('filter'),
+    ]);
   });
 });

@@ -26,7 +26,11 @@ test('events are accepted while every API connection waits for a lock, also with
   );
   const somebody = await locking('posthorn.event_types');
   // Makes the cached endpoints outdated, so that accepting must read them again.
-  await posthorn.database.query('update posthorn.subscription_version set version = version + 1');
+  await posthorn.database.query(
+    `with next as (update posthorn.subscription_version set version = version + 1 returning version)
+     update posthorn.endpoints e set version = next.version from next where tenant = $1`,
+    [tenant],
+  );
   const readers = Array.from({ length: 12 }, () => posthorn.api('GET', '/v1/event-types'));
   await eventually('all connections of the API wait', async () => {
     const waiting = await posthorn.database.query(

@@ -196,6 +196,7 @@ describe('VER-1: the catalogue of event types', () => {
       schema,
       example: { id: 'ord_1', lines: [1] },
       deprecated: false,
+      sunset_at: '2027-06-30T00:00:00.000Z',
     };
     const { body: created } = await expectStatus(
       posthorn.api('PUT', '/v1/event-types/order.created', settings),
@@ -205,6 +206,7 @@ describe('VER-1: the catalogue of event types', () => {
       name: 'order.created',
       ...settings,
       validation: null,
+      latest_version: null,
       created_at: expect.any(String),
       updated_at: expect.any(String),
     });
@@ -221,7 +223,13 @@ describe('VER-1: the catalogue of event types', () => {
     expect(JSON.stringify(created.schema)).toBe(JSON.stringify(schema));
 
     const { body: replaced } = await expectStatus(posthorn.api('PUT', path, { deprecated: true }), 200);
-    expect(replaced).toMatchObject({ description: '', schema: null, example: null, deprecated: true });
+    expect(replaced).toMatchObject({
+      description: '',
+      schema: null,
+      example: null,
+      deprecated: true,
+      sunset_at: null,
+    });
     await expectStatus(posthorn.api('DELETE', path), 204);
     await expectStatus(posthorn.api('GET', path), 404);
     await expectStatus(posthorn.api('DELETE', path), 404);

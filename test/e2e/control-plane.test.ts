@@ -35,7 +35,7 @@ beforeAll(async () => {
     keyFormat: new ApiKeyFormat(Buffer.alloc(32)),
     egress: STRICT_EGRESS,
     challenges: { challenger: async () => null, maxConcurrent: 4, isRequired: false, tokenHosts: [] },
-    endpointLimits: { perTenant: 10_000, unique: false },
+    endpointLimits: { perTenant: 10_000, patternsPerTenant: 1_000, unique: false },
     operatorTenant: 'posthorn',
     notifiers: {
       confirmations: new Confirmations({
@@ -57,6 +57,8 @@ beforeAll(async () => {
     onCatalogueChanged: async () => {},
     wakeProbe: () => {},
     hasArchive: false,
+    readKafkaLifetime: null,
+    onKafkaProblem: () => {},
   });
 });
 afterAll(async () => {

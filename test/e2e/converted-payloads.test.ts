@@ -13,7 +13,7 @@ import {
   startTestPosthorn,
 } from '../support/posthorn.ts';
 
-test('VER-2, LIF-1: converted payloads go when their event is gone, and no sooner', async () => {
+test('VER-2, LIF-1: converted payloads are deleted with their event, and not before', async () => {
   const database = await createTestDatabase();
   const opened = openDatabase({
     connectionString: database.url,
@@ -114,7 +114,7 @@ test('VER-2, LIF-3: an expunge by a node of the previous release deletes what is
   expect(events[0]!.options).toEqual({ schema_version: 'v2' });
 });
 
-test('VER-2, OBS-4: the operator and the tenants that pin a version hear once that it has passed its sunset', async () => {
+test('VER-2, OBS-4: the operator and the tenants that pin a version get one event when it passes its sunset', async () => {
   const database = await createTestDatabase();
   const posthorn = await startTestPosthorn({
     database,
@@ -168,4 +168,72 @@ test('VER-2, OBS-4: the operator and the tenants that pin a version hear once th
     '2026-02-28T00:00:00.000Z',
   ]);
   expect(stranger.requests).toHaveLength(0);
+});
+
+test('VER-2, OBS-4: the operator, the tenants that subscribe, and their notifiers learn that a type passed its sunset', async () => {
+  const database = await createTestDatabase();
+  const posthorn = await startTestPosthorn({
+    database,
+    inProcess: true,
+    env: {
+      POSTHORN_OPERATIONAL_EVENTS_MS: '30ms',
+      POSTHORN_OPERATIONAL_LEVELS_MS: '30ms',
+      POSTHORN_NOTICE_WINDOW_MS: '1s',
+    },
+  });
+  onTestFinished(async () => {
+    await posthorn.stop();
+    await database.drop();
+  });
+  const receivers = {
+    operator: await newReceiver(),
+    own: await newReceiver(),
+    stranger: await newReceiver(),
+  };
+  const chats = { operator: await newReceiver(), own: await newReceiver(), stranger: await newReceiver() };
+  const [tenant, other] = [newTenant(), newTenant()];
+  const events = ['posthorn.event_type.sunset'];
+  const operator = { operator: true, url: receivers.operator.url, events };
+  await expectStatus(posthorn.api('POST', '/v1/endpoints', operator), 201);
+  await createEndpoint(posthorn, { url: receivers.own.url, tenant, events });
+  await createEndpoint(posthorn, { url: receivers.stranger.url, tenant: other, events });
+  const notify = (body: object) =>
+    expectStatus(posthorn.api('POST', '/v1/notifiers', { kind: 'slack', ...body }), 201);
+  await notify({ operator: true, url: chats.operator.url });
+  await notify({ tenant, url: chats.own.url });
+  await notify({ tenant: other, url: chats.stranger.url });
+  const subscribed = await createEndpoint(posthorn, {
+    url: 'https://example.com/',
+    tenant,
+    events: ['order.*'],
+  });
+  const put = (sunset_at: string) => posthorn.api('PUT', '/v1/event-types/order.created', { sunset_at });
+  const sunset_at = '2026-01-31T00:00:00.000Z';
+  await expectStatus(put(sunset_at), 201);
+  for (const receiver of [receivers.operator, receivers.own]) {
+    const [request] = await receiver.waitFor(1);
+    expect(request!.json().data).toEqual({
+      at: expect.any(String),
+      event_type: 'order.created',
+      subscribed: 1,
+      sunset_at,
+      endpoints: [
+        { id: subscribed.id, tenant, api_version: null, console_url: expect.stringContaining(subscribed.id) },
+      ],
+      console_url: expect.stringContaining('/console/event-types/order.created'),
+    });
+  }
+  for (const chat of [chats.operator, chats.own]) {
+    const [message] = await chat.waitFor(1);
+    expect(message!.json().text).toContain('1 event type past its sunset');
+    expect(message!.json().text).toContain('order.created, 1 endpoint subscribes');
+  }
+  // A second sunset is told of again. By then a repetition of the first would have arrived, too.
+  await expectStatus(put('2026-02-28T00:00:00.000Z'), 200);
+  const requests = await receivers.operator.waitFor(2);
+  expect(requests.map((request) => request.json().data.sunset_at)).toEqual([
+    sunset_at,
+    '2026-02-28T00:00:00.000Z',
+  ]);
+  for (const { requests } of [receivers.stranger, chats.stranger]) expect(requests).toHaveLength(0);
 });

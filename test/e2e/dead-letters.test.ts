@@ -99,12 +99,41 @@ describe('DLQ-1: the list', () => {
     const [{ created_at }] = (await list(`tenant=${tenant}&type=b.gone`)).data;
     expect(await events(`tenant=${tenant}&since=${created_at}`)).toEqual(of(0, 1));
     expect(await events(`tenant=${tenant}&until=${created_at}`)).toEqual(of(2, 3));
+    expect(await events(`tenant=${tenant}&event_id=${ids[1]}`)).toEqual(of(1));
+    expect(await events(`event_id=${ids[1]}&endpoint_id=${one.id}`)).toEqual([]);
     const first = await list(`tenant=${tenant}&limit=3`);
     const rest = await list(`tenant=${tenant}&limit=3&cursor=${first.next_cursor}`);
     expect([...first.data, ...rest.data].map(({ event_id }) => event_id)).toEqual(ids);
     expect(rest.next_cursor).toBeNull();
     await expectStatus(posthorn.api('GET', '/v1/dead-letters?cursor=evt_1'), 400);
     await expectStatus(posthorn.api('GET', '/v1/dead-letters?reason=bad_luck'), 422);
+  });
+
+  test('status=dead leaves out what is being replayed, and tasks take the same filters as the list', async () => {
+    const receiver = await newReceiver();
+    receiver.answer(REJECT);
+    const tenant = newTenant();
+    const { id } = await createEndpoint(posthorn, { url: receiver.url, tenant });
+    const events = [];
+    for (let count = 0; count < 3; count += 1) {
+      events.push((await publish(posthorn, { tenant, type: 'a.b', data: count })).id);
+      await untilDeliveries(posthorn, events.at(-1)!, 'dead');
+    }
+    await expectStatus(posthorn.api('POST', `/v1/endpoints/${id}/pause`), 200);
+    await expectStatus(posthorn.api('POST', `/v1/events/${events[0]}/replay`), 202);
+    const eventsOf = ({ data }: { data: { event_id: string }[] }) => data.map(({ event_id }) => event_id);
+    expect(eventsOf(await list(`tenant=${tenant}`))).toEqual([events[2], events[1], events[0]]);
+    expect(eventsOf(await list(`tenant=${tenant}&status=dead`))).toEqual([events[2], events[1]]);
+    await expectStatus(posthorn.api('GET', '/v1/dead-letters?status=delivered'), 422);
+
+    const filter = { tenant, event_id: events[1], status: 'dead' };
+    const order = (settings: object) => posthorn.api('POST', '/v1/dead-letters/discard', settings);
+    expect((await expectStatus(order({ filter, dry_run: true }), 200)).body).toMatchObject({ count: 1 });
+    const { body: task } = await expectStatus(order({ filter }), 202);
+    expect(task).toMatchObject({ total: 1, filter: { event_id: events[1] } });
+    await untilTask(posthorn.api, task.id, 'done');
+    expect(eventsOf(await list(`tenant=${tenant}`))).toEqual([events[2], events[0]]);
+    await expectStatus(order({ filter: { event_id: 'evt_1' } }), 422);
   });
 
   test('SEC-2: contains only the own tenant, and naming another tenant is 403', async () => {
@@ -261,6 +290,8 @@ describe('DLQ-2: by filter, as a background task', () => {
       (await posthorn.api('GET', `/v1/dead-letters/groups?tenant=${tenant}&${query}`)).body.data.length;
     expect(await countGroups(`until=${discard.created_at}`)).toBe(1);
     expect(await countGroups(`since=${discard.created_at}`)).toBe(0);
+    const groups = await posthorn.api('GET', `/v1/dead-letters/groups?tenant=${tenant}`);
+    expect(groups.body.data[0]).toMatchObject({ description: '', url: expect.stringContaining('http') });
     await expectStatus(posthorn.api('POST', `/v1/tasks/${replay.id}/cancel`), 409);
     await expectStatus(posthorn.api('POST', '/v1/dead-letters/replay', {}), 422);
     await expectStatus(posthorn.api('GET', '/v1/tasks/task_00000000000000000000000000'), 404);

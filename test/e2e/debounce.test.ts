@@ -1,5 +1,6 @@
 /** FAN-4: of several events with the same key, an endpoint gets one. */
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { parsePublicId, publicId, type Uuid } from '../../src/domain/ids.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   createEndpoint,
@@ -12,14 +13,12 @@ import {
   untilDeliveries,
   usePosthorn,
 } from '../support/posthorn.ts';
+import { publishAll } from '../support/publish-all.ts';
 
 const posthorn = usePosthorn({ inProcess: true });
 
-async function publishMany(by: Pick<TestPosthorn, 'api'>, tenant: string, data: readonly unknown[]) {
-  const events = data.map((each) => ({ tenant, type: 'order.changed', data: each }));
-  const { body } = await expectStatus(by.api('POST', '/v1/events/batch', { events }), 202);
-  return body.results.map(({ id }: { id: string }) => id) as string[];
-}
+const publishMany = (by: Pick<TestPosthorn, 'api'>, tenant: string, data: readonly unknown[]) =>
+  publishAll(by, { tenant, type: 'order.changed', data });
 
 async function newDebounced(debounce: object, settings: object = {}) {
   const receiver = await newReceiver();
@@ -114,6 +113,27 @@ describe('FAN-4: debounce', () => {
     const [skipped] = await untilDeliveries(posthorn, others[0]!, 'skipped');
     expect(skipped).toMatchObject({ debounced_by: sent!.id });
     expect(receiver.requests.map((request) => request.json().id)).toEqual([first, others[2]]);
+  });
+
+  test('a long chain of superseded deliveries is followed only so far that a page stays fast', async () => {
+    const { tenant } = await newDebounced({ window_ms: 100 });
+    const ids = await publishMany(posthorn, tenant, versions(2));
+    const [skipped] = await untilDeliveries(posthorn, ids[0]!, 'skipped');
+    const id = parsePublicId('dlv', skipped!.id);
+    const link = (n: string) => `lpad(to_hex(${n}), 32, '0')::uuid`;
+    await posthorn.database.query(
+      `insert into posthorn.debounced (delivery_id, endpoint_id, by_id)
+       select ${link('n')}, endpoint_id, ${link('n + 1')}
+         from posthorn.debounced cross join generate_series(1, 10000) as n where delivery_id = $1`,
+      [id],
+    );
+    await posthorn.database.query(
+      `update posthorn.debounced set by_id = ${link('1')} where delivery_id = $1`,
+      [id],
+    );
+    const [read] = await deliveriesOf(posthorn, ids[0]!);
+    // Fifty links: one to the first of the chain, and 49 more.
+    expect(read!.debounced_by).toBe(publicId('dlv', '00000000-0000-0000-0000-000000000032' as Uuid));
   });
 
   test('replays and test events are never debounced', async () => {

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { deliveryIdOf, idPrefixes, parsePublicId } from '../../src/domain/ids.ts';
-import { dropOldSkipped, dropSurplusSkipped } from '../../src/postgres/queries/skipped-deliveries.ts';
+import { deleteOldSkipped, deleteSurplusSkipped } from '../../src/postgres/queries/skipped-deliveries.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   createEndpoint,
@@ -114,9 +114,9 @@ test('HLT-4: only the newest skipped deliveries are kept, and the count includes
     return lengths;
   };
 
-  expect(await dropSurplusSkipped(pool, 3, 100)).toBeGreaterThanOrEqual(2);
+  expect(await deleteSurplusSkipped(pool, 3, 100)).toBeGreaterThanOrEqual(2);
   expect(await kept()).toEqual([0, 0, 1, 1, 1]);
-  expect(await dropSurplusSkipped(pool, 3, 100)).toBe(0);
+  expect(await deleteSurplusSkipped(pool, 3, 100)).toBe(0);
   const cutoffMs = Date.parse(events[3]!.created_at);
   const third = parsePublicId(idPrefixes.event, events[2]!.id)!;
   const finishThirdAt = (ms: number) =>
@@ -126,12 +126,12 @@ test('HLT-4: only the newest skipped deliveries are kept, and the count includes
     ]);
   // The delivery was skipped at this time, after it had waited.
   await finishThirdAt(cutoffMs);
-  await dropOldSkipped(pool, cutoffMs, 100);
+  await deleteOldSkipped(pool, cutoffMs, 100);
   expect(await kept()).toEqual([0, 0, 1, 1, 1]);
   await finishThirdAt(cutoffMs - 1);
-  expect(await dropOldSkipped(pool, cutoffMs, 100)).toBe(1);
+  expect(await deleteOldSkipped(pool, cutoffMs, 100)).toBe(1);
   expect(await kept()).toEqual([0, 0, 0, 1, 1]);
-  expect(await dropOldSkipped(pool, 0, 100)).toBe(0);
+  expect(await deleteOldSkipped(pool, 0, 100)).toBe(0);
   expect(await skippedCount(id)).toBe(5);
   expect((await posthorn.api('GET', `/v1/events/${events[0]!.id}`)).body).toMatchObject({ skipped: 1 });
 });

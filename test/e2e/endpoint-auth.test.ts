@@ -184,6 +184,7 @@ describe('DLV-7: credentials', () => {
     ['another’s key', { tls: { cert: certOne, key: clientTwo.key } }, ['tls.key']],
     ['a key among certificates', { tls: { cert: `${certOne}\n${keyOne}`, key: keyOne } }, ['tls.cert']],
     ['an expired certificate', { tls: clientExpired }, ['tls.cert']],
+    ['a key of more than 4096 bits', { tls: certificates.clientLong }, ['tls.key']],
     ['no authority', { tls: { cert: certOne, key: keyOne, ca: 'x' } }, ['tls.ca']],
     ['a certificate for http', { url: 'http://127.0.0.1:9/', tls: clientOne }, ['tls']],
   ])('%s is refused, and the error names the field', async (_what, settings, paths) => {
@@ -203,11 +204,13 @@ describe('DLV-7: credentials', () => {
       'select config from posthorn.endpoints where tenant = $1',
       [bad.tenant],
     );
+    let timeoutMs = 5_000;
     const write = async (config: object) => {
       const text = 'update posthorn.endpoints set config = $1 where tenant = $2';
       await posthorn.database.query(text, [JSON.stringify(config), bad.tenant]);
       // SQL does not invalidate the cache of endpoints. A change through the API does.
-      await expectStatus(patch(bad, { description: String(Math.random()) }), 200);
+      timeoutMs += 1;
+      await expectStatus(patch(bad, { timeout_ms: timeoutMs }), 200);
     };
     const damaged = { key_id: 'nobodys', ciphertext: 'AAAA' };
     await write({ ...configs[0]!.config, sealed_settings: { auth: damaged } });

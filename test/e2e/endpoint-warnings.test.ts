@@ -4,6 +4,7 @@ import {
   createEndpoint,
   expectStatus,
   newTenant,
+  publish,
   startTestPosthorn,
   usePosthorn,
 } from '../support/posthorn.ts';
@@ -19,6 +20,20 @@ const create = async (settings: object, api = posthorn.api): Promise<Warned> =>
   (await expectStatus(api('POST', '/v1/endpoints', { url: URL_OF_NOBODY, ...settings }), 201)).body;
 const patch = async (id: string, settings: object): Promise<Warned> =>
   (await expectStatus(posthorn.api('PATCH', `/v1/endpoints/${id}`, settings), 200)).body;
+
+test('without a catalogue, a type that the tenant does not publish is warned about, once it publishes', async () => {
+  const tenant = newTenant();
+  const events = ['order.created', 'order.*', '*', 'posthorn.*', 'ord', 'orde.*'];
+  expect((await create({ tenant, events })).warnings).toEqual([]);
+  await publish(posthorn, { tenant, type: 'order.created', data: 1 });
+  const { warnings } = await create({ tenant, url: `${URL_OF_NOBODY}2`, events });
+  expect(warnings).toMatchObject([
+    { path: 'events[4]', message: '"ord" matches none of the tenant\'s newest 1,000 events' },
+    { path: 'events[5]' },
+  ]);
+  // Another tenant has published nothing yet.
+  expect((await create({ tenant: newTenant(), events })).warnings).toEqual([]);
+});
 
 test('a type that the catalogue does not have is warned about, once the catalogue has any', async () => {
   const tenant = newTenant();

@@ -5,11 +5,13 @@
 import { expect, test } from 'vitest';
 import { CLOSED_BREAKER } from '../../src/domain/breaker.ts';
 import { newId } from '../../src/domain/ids.ts';
+import type { AttemptOutcome } from '../../src/domain/outcome.ts';
 import type { Pool } from '../../src/postgres/database.ts';
 import { listEndpoints } from '../../src/postgres/queries/endpoints.ts';
 import { markStarted } from '../../src/postgres/queries/mark-started.ts';
 import { settleDeliveries } from '../../src/postgres/queries/settle-deliveries.ts';
 import { settleFirstAttempts } from '../../src/postgres/queries/settle-first-attempts.ts';
+import { DELIVERED, newOutcome, newSettlement } from '../conformance/support/records.ts';
 import { openForPlans, watchPlans } from '../support/plans.ts';
 
 test('DSP-6: statements that were planned for an empty queue use index lookups in a full one', async () => {
@@ -19,15 +21,21 @@ test('DSP-6: statements that were planned for an empty queue use index lookups i
   await database.query('vacuum analyze posthorn.queue, posthorn.dead_letters, posthorn.endpoint_health');
   const health = { endpointId: newId(Date.now()), breaker: CLOSED_BREAKER, failingSince: null };
   await settleDeliveries(connections.pool('settle'), [], [health], worker);
-  await settleFirstAttempts(connections.pool('settle'), [], worker.name);
+  const settlementOf = (outcome: AttemptOutcome) =>
+    newSettlement(newId(Date.now()), health.endpointId, DELIVERED, { outcome });
+  const shared = newOutcome();
+  for (const outcomes of [[newOutcome()], [shared, shared]])
+    await settleFirstAttempts(connections.pool('settle'), outcomes.map(settlementOf), worker.name);
   await markStarted(connections.pool('dispatch'), [], worker.id);
 
   const settle = await planOf(connections.pool('settle'), 'settle');
   const mark = await planOf(connections.pool('dispatch'), 'mark_started');
   const settleFirst = await planOf(connections.pool('settle'), 'settle_first_attempts');
+  const settleBatches = await planOf(connections.pool('settle'), 'settle_first_batches');
   for (const [plan, minScans] of [
     [settle, 2],
     [settleFirst, 1],
+    [settleBatches, 1],
     [mark, 2],
   ] as const) {
     const scans = plan.filter(({ table }) => /^(queue|dead_letters|endpoint_health)$/.test(table));
@@ -35,7 +43,9 @@ test('DSP-6: statements that were planned for an empty queue use index lookups i
     for (const { table, condition } of scans) expect(condition, table).toMatch(/^Index Cond: \(\w+ = ANY /);
   }
   // Nor is every row of a batch compared with every other one.
-  expect([...settle.joins, ...settleFirst.joins].filter((join) => join !== 'Hash Join')).toEqual([]);
+  expect(
+    [...settle.joins, ...settleFirst.joins, ...settleBatches.joins].filter((join) => join !== 'Hash Join'),
+  ).toEqual([]);
 });
 
 test('DSP-4: the list of endpoints does not scan the backlog of one endpoint, even if the planner has only seen that endpoint', async () => {

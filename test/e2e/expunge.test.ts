@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import {
@@ -18,6 +19,7 @@ import {
 } from '../../src/postgres/queries/expunge-tenant.ts';
 import { replayDeliveries } from '../../src/postgres/queries/replay.ts';
 import { eventually } from '../support/eventually.ts';
+import { insertRejectedRecord } from '../support/kafka/rejected-record.ts';
 import {
   attemptsOf,
   createEndpoint,
@@ -29,8 +31,11 @@ import {
   untilDeliveries,
   usePosthorn,
 } from '../support/posthorn.ts';
+import { publishAll } from '../support/publish-all.ts';
 
 const SECRET = 'very-private-thing';
+/** Of endpoints: in no table in plain text, and nowhere after the expunge. */
+const HEADER_VALUE = 'very-private-header';
 const posthorn = usePosthorn({
   env: {
     POSTHORN_INBOX: 'true',
@@ -67,15 +72,24 @@ test('LIF-3: the payload of an event is gone from every table, with what receive
   const inbox = (await expectStatus(api('POST', '/v1/inboxes', { tenant }), 201)).body;
   for (const url of [failing.url, delivered.url, dying.url, inbox.url])
     await createEndpoint(posthorn, { tenant, url, retry: { schedule: [0, 3600] } });
+  const schema = { type: 'object', properties: { email: {} }, additionalProperties: false };
+  await expectStatus(api('PUT', '/v1/event-types/person.created', { schema, validation: 'warn' }), 201);
   const event = await publish(posthorn, {
     tenant,
-    type: 'user.created',
-    data: { email: SECRET },
+    type: 'person.created',
+    // The error of an unknown field names the field.
+    data: { email: SECRET, [SECRET]: 1 },
     headers: { 'x-user': SECRET },
     idempotency_key: 'user-1',
   });
   await untilEnded(event.id, ['dead', 'delivered', 'delivered', 'retrying']);
-  expect(await tablesWith(SECRET)).not.toEqual([]);
+  await posthorn.database.query("insert into posthorn.converted_payloads values ($1, 'v1', 'ab', $2)", [
+    parsePublicId('evt', event.id),
+    Buffer.from(SECRET),
+  ]);
+  await eventually('the failure of the schema is recorded', async () =>
+    (await tablesWith(SECRET)).includes('schema_failures'),
+  );
 
   await expectStatus(api('DELETE', `/v1/events/${event.id}/payload`), 204);
   expect(await tablesWith(SECRET)).toEqual([]);
@@ -97,11 +111,162 @@ test('LIF-3: the payload of an event is gone from every table, with what receive
   const discarded = deliveries.find(({ status }) => status === 'discarded')!;
   await expectStatus(api('POST', `/v1/deliveries/${discarded.id}/replay`), 409);
   await expectStatus(api('POST', `/v1/deliveries/${discarded.id}/restore`), 409);
-  const repeated = { tenant, type: 'user.created', data: { email: SECRET }, idempotency_key: 'user-1' };
+  const repeated = {
+    tenant,
+    type: 'person.created',
+    data: { email: SECRET, [SECRET]: 1 },
+    idempotency_key: 'user-1',
+  };
   await expectStatus(api('POST', '/v1/events', repeated), 409);
   await expectStatus(api('DELETE', `/v1/events/${event.id}/payload`), 204);
   const entries = await expectStatus(api('GET', `/v1/audit?action=event.expunge&object_id=${event.id}`), 200);
   expect(entries.body.data).toHaveLength(1);
+  // The log has ids, no payloads, headers or answers.
+  expect(posthorn.output()).not.toBe('');
+  expect(posthorn.output()).not.toContain(SECRET);
+});
+
+describe('LIF-3: a batch with the event', () => {
+  const BATCH = { max_events: 2, max_wait_ms: 10_000 };
+  const echo = ({ body }: { readonly body: Buffer }) => ({
+    status: 200,
+    headers: { 'x-echo': body.toString().slice(0, 500) },
+    body: `took ${body}`,
+  });
+
+  test('the answers that are stored with its other events are gone, and so is its copy in an inbox', async () => {
+    const secret = 'thing-in-a-batch';
+    const tenant = newTenant();
+    const receiver = await newReceiver();
+    receiver.answer(echo);
+    const inbox = (await expectStatus(api('POST', '/v1/inboxes', { tenant }), 201)).body;
+    for (const url of [receiver.url, inbox.url])
+      await createEndpoint(posthorn, { tenant, url, batch: BATCH });
+    const data = [{ email: secret }, { n: 2 }];
+    const [first, second] = await publishAll(posthorn, { tenant, type: 'a.b', data });
+    for (const id of [first!, second!]) await untilEnded(id, ['delivered', 'delivered']);
+    const before = await attemptsOf(posthorn, (await deliveriesOf(posthorn, second!))[0]!.id);
+    expect(await tablesWith(secret)).toContain('inbox_requests');
+
+    await expectStatus(api('DELETE', `/v1/events/${first}/payload`), 204);
+    expect(await tablesWith(secret)).toEqual([]);
+    expect((await expectStatus(api('GET', `/v1/events/${second}`), 200)).body.data).toEqual({ n: 2 });
+    const [delivery] = await deliveriesOf(posthorn, second!);
+    expect(await attemptsOf(posthorn, delivery!.id)).toEqual([
+      { ...before[0], response_body: null, response_headers: null },
+    ]);
+    // The request of the other event cannot be shown any more.
+    await expectStatus(api('GET', `/v1/deliveries/${delivery!.id}/attempts/1/request`), 404);
+  });
+
+  test('both events of a batch can be expunged at the same time', async () => {
+    const tenant = newTenant();
+    const receiver = await newReceiver();
+    receiver.answer(echo);
+    await createEndpoint(posthorn, { tenant, url: receiver.url, batch: BATCH });
+    const secrets = ['one-of-two-things', 'two-of-two-things'];
+    const ids = await publishAll(posthorn, { tenant, type: 'a.b', data: secrets });
+    for (const id of ids) await untilEnded(id, ['delivered']);
+    await Promise.all(ids.map((id) => expectStatus(api('DELETE', `/v1/events/${id}/payload`), 204)));
+    for (const secret of secrets) expect(await tablesWith(secret)).toEqual([]);
+  });
+
+  test('an answer that arrives after the expunge is deleted by upkeep', async () => {
+    const secret = 'thing-on-the-wire';
+    const tenant = newTenant();
+    const receiver = await newReceiver();
+    const { promise: answered, resolve: letAnswer } = Promise.withResolvers<void>();
+    receiver.answer((request) => answered.then(() => echo(request)));
+    await createEndpoint(posthorn, { tenant, url: receiver.url, batch: BATCH });
+    const data = [{ email: secret }, { n: 2 }];
+    const [first, second] = await publishAll(posthorn, { tenant, type: 'a.b', data });
+    await receiver.waitFor(1);
+    await expectStatus(api('DELETE', `/v1/events/${first}/payload`), 204);
+    letAnswer();
+    await untilEnded(second!, ['delivered']);
+    await expect.poll(() => tablesWith(secret), { timeout: 10_000 }).toEqual([]);
+    expect(await deliveriesOf(posthorn, first!)).toMatchObject([{ status: 'skipped', reason: 'expunged' }]);
+  });
+
+  test('a batch that was composed long ago, without any recorded attempt, is marked at once', async () => {
+    const tenant = newTenant();
+    const { id: endpoint } = await createEndpoint(posthorn, {
+      tenant,
+      url: 'http://127.0.0.1:9/',
+      paused: true,
+    });
+    const event = await publish(posthorn, { tenant, type: 'a.b', data: SECRET });
+    const batch = newId(Date.now() - 3_600_000);
+    await posthorn.database.query(
+      `with recorded as (insert into posthorn.batches (id, endpoint_id, delivery_ids) values ($1, $2, array[$3::uuid]))
+       insert into posthorn.open_batches (id, endpoint_id, started_at) values ($1, $2, now())`,
+      [batch, parsePublicId('ep', endpoint), deliveryIdOf(parsePublicId('evt', event.id)!, 0)],
+    );
+    await expectStatus(api('DELETE', `/v1/events/${event.id}/payload`), 204);
+    expect(
+      await posthorn.database.query("select from posthorn.expunged where kind = 'batch' and id = $1", [
+        batch,
+      ]),
+    ).toHaveLength(1);
+    // Upkeep looks for late results of a batch as long as it is open.
+    await posthorn.database.query('delete from posthorn.open_batches where id = $1', [batch]);
+  });
+
+  test('upkeep finds a batch that was recorded during the expunge, and an old one by its attempts', async () => {
+    const tenant = newTenant();
+    const [expunged, other] = [newEventId(Date.now()), newEventId(Date.now())];
+    const [batch, endpointId] = [newId(Date.now()), newId(Date.now())];
+    const headers = JSON.stringify({ 'webhook-id': publicId('bat', batch) });
+    const recordAttempt = (text: string) =>
+      posthorn.database.query(
+        `insert into posthorn.attempts (delivery_id, id, number, started_at, duration_ms, status_code, outcome, url, request_headers,
+                                        response_body, response_truncated, trigger, worker)
+         values ($1, $2, 1, now(), 5, 200, 'delivered', 'http://127.0.0.1/', $3, $4, false, 'auto', 'test')`,
+        [other, newId(Date.now()), headers, Buffer.from(text)],
+      );
+    await posthorn.database.query(
+      `with made as (insert into posthorn.tenants (id) values ($4)),
+            event as (insert into posthorn.events (id, tenant, type, data, deliveries) values ($1, $4, 'a.b', null, 1)),
+            skipped as (insert into posthorn.deliveries (id, endpoint_id, status, reason, attempts, replays, finished_at, tenant, event_type)
+                        values ($1, $2, 'skipped', 'expunged', 0, 0, now(), $4, 'a.b')),
+            batch as (insert into posthorn.batches (id, endpoint_id, delivery_ids) values ($3, $2, array[$1, $5]::uuid[]))
+       insert into posthorn.expunged (kind, id, applied_at, settle_until) values ('event', $1::text, now(), now() + interval '1 minute')`,
+      [expunged, endpointId, batch, tenant, other],
+    );
+    await recordAttempt('late-thing-one');
+    await expect.poll(() => tablesWith('late-thing-one'), { timeout: 10_000 }).toEqual([]);
+    // Its members are not known any more, but a tombstone is there.
+    await posthorn.database.query('delete from posthorn.batches where id = $1', [batch]);
+    await recordAttempt('late-thing-two');
+    await expect.poll(() => tablesWith('late-thing-two'), { timeout: 10_000 }).toEqual([]);
+    // Upkeep looks for late results for a while only.
+    await posthorn.database.query(
+      'update posthorn.expunged set settle_until = now() where settle_until is not null',
+    );
+    await expect
+      .poll(
+        () => posthorn.database.query('select id from posthorn.expunged where settle_until is not null'),
+        {
+          timeout: 10_000,
+        },
+      )
+      .toEqual([]);
+  });
+});
+
+test.for(['first', 'last'] as const)('LIF-3: the hash of a debounced value is gone too: %s', async (mode) => {
+  const tenant = newTenant();
+  const receiver = await newReceiver();
+  const debounce = { key: 'data.email', window_ms: 60_000, mode };
+  await createEndpoint(posthorn, { tenant, url: receiver.url, debounce });
+  const secret = `debounced-thing-${mode}`;
+  const hash = createHash('sha256').update(JSON.stringify(secret)).digest('base64url');
+  const event = await publish(posthorn, { tenant, type: 'a.b', data: { email: secret } });
+  if (mode === 'first') await untilDeliveries(posthorn, event.id, 'delivered');
+  expect(await tablesWith(hash)).not.toEqual([]);
+  await expectStatus(api('DELETE', `/v1/events/${event.id}/payload`), 204);
+  expect(await tablesWith(hash)).toEqual([]);
+  expect(await tablesWith(secret)).toEqual([]);
 });
 
 test('LIF-3: a delivery that waits in memory is not sent after its payload was expunged', async () => {
@@ -214,10 +379,23 @@ describe('LIF-3: expunging a tenant', () => {
     const endpoints: string[] = [];
     for (const url of [good.url, bad.url, slow.url, inbox.url]) {
       const headers = { 'idempotency-key': `${tenant} ${endpoints.length}` };
-      const settings = { tenant, url, retry: { schedule: [0, 3600] }, headers: { authorization: 'secret' } };
+      const settings = {
+        tenant,
+        url,
+        retry: { schedule: [0, 3600] },
+        headers: { authorization: HEADER_VALUE },
+      };
       const options = { headers, key: key.body.key as string };
       endpoints.push((await createEndpoint(posthorn, settings, options)).id);
     }
+    // Earlier versions stored answers without the tenant.
+    await posthorn.database.query('update posthorn.idempotent_requests set tenant = null where key = $1', [
+      `${tenant} 0`,
+    ]);
+    // Stored answers to requests of the admin key are about the tenant too.
+    const ofAdmin = { headers: { 'idempotency-key': `${tenant} by the admin` } };
+    const ofOthers = { tenant, url: good.url, events: ['never.sent'] };
+    endpoints.push((await createEndpoint(posthorn, ofOthers, ofAdmin)).id);
     const event = await publish(posthorn, {
       tenant,
       type: 'user.created',
@@ -240,6 +418,12 @@ describe('LIF-3: expunging a tenant', () => {
       parsePublicId('evt', event.id),
       Buffer.from(`{"user":"user of ${tenant}"}`),
     ]);
+    await insertRejectedRecord(posthorn.database, { tenant });
+    await posthorn.database.query(
+      `with state as (insert into posthorn.operational_state (kind, subject) values ('test', $1))
+       insert into posthorn.stats_unreadable (at, counts, problem) values (now(), $2, 'test')`,
+      [parsePublicId('ep', endpoints[0]!), JSON.stringify({ accepted: [[tenant]] })],
+    );
     await untilEnded(event.id, ['dead', 'delivered', 'delivered', 'retrying']);
     await expectStatus(api('POST', `/v1/endpoints/${endpoints[0]}/replay`, { status: ['delivered'] }), 202);
     const rename = (settings: object) =>
@@ -312,7 +496,9 @@ describe('LIF-3: expunging a tenant', () => {
       'expunged',
       'fan_out_slices',
       'idempotency_keys',
+      'idempotent_requests',
       'inboxes',
+      'kafka_records',
       'notice_digests',
       'open_batches',
       'operational_notes',
@@ -365,6 +551,10 @@ describe('LIF-3: expunging a tenant', () => {
       ),
     ).toEqual([{ action: 'tenant.expunge', tenant: null, changes: [] }]);
     expect(await rowsOf(other)).toEqual(before);
+    // The log has ids, no payloads, headers, answers or keys.
+    for (const secret of [`user of ${tenant}`, `refused for ${tenant}`, HEADER_VALUE, world.key])
+      expect(posthorn.output()).not.toContain(secret);
+    expect(await tablesWith(HEADER_VALUE)).toEqual([]);
     // The tenant can be used again.
     await publish(posthorn, { tenant, type: 'a.b', data: 1 });
   });
@@ -474,8 +664,13 @@ describe('LIF-3: expunging a tenant', () => {
   });
 
   test('upkeep continues an expunge that failed', async () => {
+    const recent = await newFailedExpunge(0);
     const tenant = await newFailedExpunge(2);
     await expect.poll(() => tablesWith(tenant), { timeout: 20_000 }).toEqual(['expunged']);
+    // One that failed a moment ago waits.
+    const tasks = "select state from posthorn.tasks where kind = 'expunge' and selection ->> 'tenant' = $1";
+    expect(await posthorn.database.query(tasks, [recent])).toEqual([{ state: 'failed' }]);
+    await untilDone((await expectStatus(deletion(recent, `&confirm=${recent}`), 202)).body);
   });
 
   test('a tombstone that was not applied, as after a restore, is applied by upkeep', async () => {

@@ -1,5 +1,8 @@
 /** The documentation as Posthorn serves it at /docs/guide. */
-import { beforeAll, expect, test } from 'vitest';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { buildGuide } from '../../scripts/build-guide.ts';
 import { isGuideOutdated } from '../../scripts/guide/is-outdated.ts';
 import { usePosthorn } from '../support/posthorn.ts';
@@ -51,4 +54,23 @@ test('pages load nothing from elsewhere, and unknown ones are 404', async () => 
   expect(await answer.text()).toContain('<h1 id="deploy">');
   expect(await statusOf(`${posthorn.url}/docs/guide/nothing.html`)).toBe(404);
   expect(await statusOf(`${posthorn.url}/docs/guide/..%2f..%2fpackage.json`)).toBe(404);
+});
+
+test('the guide as static files has every page, its search, and no link that only the server has', async () => {
+  const folder = await mkdtemp(path.join(tmpdir(), 'posthorn-guide-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const output = path.join(folder, 'site');
+  await buildGuide(output);
+  const files = await readdir(output, { recursive: true });
+  for (const name of ['index.html', 'search.json', 'search.js', 'minisearch.js', 'guide.css'])
+    expect(files).toContain(name);
+  const pages = files.filter((name) => name.endsWith('.html'));
+  expect(pages.length).toBeGreaterThan(40);
+  for (const page of pages) {
+    const html = await readFile(path.join(output, page), 'utf8');
+    const targets = [...html.matchAll(/(?:href|src)="([^"#]+)/g)].map(([, target]) => target!);
+    // A folder of files may lie anywhere: every link is relative and stays inside.
+    for (const target of targets.filter((each) => !/^(data:|mailto:|https?:)/.test(each)))
+      expect(files, `${target} in ${page}`).toContain(path.join(path.dirname(page), decodeURI(target)));
+  }
 });

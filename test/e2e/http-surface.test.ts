@@ -1,6 +1,6 @@
 /** How the API answers hostile and malformed requests: with a problem, never with a 500. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import {
   ADMIN_KEY,
   type Answer,
@@ -12,6 +12,10 @@ import {
 import { exchange, type RawAnswer, type RawOptions } from '../support/raw-http.ts';
 
 const posthorn = usePosthorn({ env: { POSTHORN_REQUEST_TIMEOUT_MS: '1s' } });
+let pid: number;
+beforeAll(() => {
+  pid = posthorn.pid;
+});
 const URL_OF_NOBODY = 'https://example.com/';
 
 const raw = (request: Parameters<typeof exchange>[1], options?: RawOptions) =>
@@ -48,18 +52,6 @@ function expectNoInsides(text: string): void {
     /\bat .*:\d+:\d+|node_modules|\.ts\b|node:|select |insert |posthorn\.\w+|ECONN|FST_/i,
   );
 }
-
-// After all tests the same process still runs, answers, and has logged no failed request.
-let pid: number;
-afterAll(async () => {
-  await expectStatus(posthorn.api('GET', '/healthz'), 200);
-  expect(posthorn.pid).toBe(pid);
-  expect(posthorn.output()).not.toMatch(/request failed|unexpected error/);
-});
-test('the server is running', async () => {
-  pid = posthorn.pid;
-  await expectStatus(posthorn.api('GET', '/readyz'), 200);
-});
 
 describe('ambiguous framing is refused, and the connection is closed', () => {
   const events = 'POST /v1/events HTTP/1.1\r\ncontent-type: application/json';
@@ -297,6 +289,12 @@ describe('slow clients are disconnected', () => {
     // POSTHORN_REQUEST_TIMEOUT_MS is one second here. The server checks it every half second.
     expect(ms).toBeGreaterThan(900);
     expect(ms).toBeLessThan(10_000);
+  });
+
+  test.concurrent('a connection that was never used is closed without an answer', async () => {
+    const { answers, closed } = await raw(async () => {}, { untilClosed: true });
+    expect(closed).toBe(true);
+    expect(answers).toEqual([]);
   });
 });
 
@@ -620,4 +618,11 @@ describe('GET /', () => {
     for (const link of [body.docs, body.openapi, body.health] as string[])
       await expectStatus(posthorn.api('GET', link.slice(posthorn.url.length), undefined, { key: null }), 200);
   });
+});
+
+// The last one: whatever the others sent, the process is the one that started and has logged no failed request.
+test('the server still runs and has logged no failed request', async () => {
+  await expectStatus(posthorn.api('GET', '/healthz'), 200);
+  expect(posthorn.pid).toBe(pid);
+  expect(posthorn.output()).not.toMatch(/request failed|unexpected error/);
 });

@@ -59,14 +59,14 @@ describe('inboxes', () => {
   it('keep the newest requests, up to a number and a size', async () => {
     const { inboxes } = newInboxes();
     const inbox = await inboxes.create('acme', DEFAULT_ANSWER);
-    const numbers = async () => (await inboxes.requests(inbox.token)).map(({ number }) => number);
+    const numbers = async () => (await inboxes.listRequests(inbox.token)).map(({ number }) => number);
     for (let sent = 0; sent < 5; sent += 1) await inboxes.keep(inbox, request('x'));
     expect(await numbers()).toEqual([5, 4, 3]);
-    expect(Object.keys((await inboxes.requests(inbox.token))[0]!.headers)).toEqual(['b', 'a']);
+    expect(Object.keys((await inboxes.listRequests(inbox.token))[0]!.headers)).toEqual(['b', 'a']);
     await inboxes.keep(inbox, request('y'.repeat(990)));
     expect(await numbers()).toEqual([6]);
     await inboxes.keep(inbox, request('z'.repeat(5000)));
-    const [newest, ...others] = await inboxes.requests(inbox.token);
+    const [newest, ...others] = await inboxes.listRequests(inbox.token);
     expect(newest).toMatchObject({ number: 7, truncated: true, body: Buffer.alloc(1000, 'z') });
     expect(others).toEqual([]);
     expect(await inboxes.find(inbox.token)).toMatchObject({ received: 7 });
@@ -127,7 +127,7 @@ describe('inboxes', () => {
     await deleteOldInboxes(pool, now(), now() - 5_000_000);
     const { rows } = await pool.query('select token from posthorn.inboxes');
     expect(rows).toEqual([{ token: used.token }]);
-    expect(await inboxes.requests(used.token)).toEqual([]);
+    expect(await inboxes.listRequests(used.token)).toEqual([]);
     expect(await inboxes.find(unused.token)).toBeNull();
     await pool.query('delete from posthorn.endpoints');
     pass(10_000_000);

@@ -258,7 +258,7 @@ async function countSlowly(selection: Selection): Promise<number> {
 }
 
 test('the audit log reads a bounded number of rows, by every filter and by two at once', async () => {
-  const none = { tenant: null, actor: null, action: null, objectId: null };
+  const none = { tenant: null, actor: null, byOperator: null, action: null, objectId: null };
   const filters = [
     none,
     { ...none, tenant: 'tenant-03' },
@@ -268,6 +268,7 @@ test('the audit log reads a bounded number of rows, by every filter and by two a
     { ...none, objectId: 'ep-7' },
     { ...none, actor: 'admin', action: 'key.delete' },
     { ...none, tenant: 'tenant-03', action: 'no.such' },
+    { ...none, tenant: 'tenant-03', byOperator: true },
   ];
   for (const filter of filters)
     for (const range of ranges()) {

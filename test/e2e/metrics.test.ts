@@ -228,8 +228,9 @@ test('with serve --processes 3, one scrape shows all children, each with its num
   });
   onTestFinished(() => node.stop());
   const shown = await untilScrape(
-    'the shards are shared out',
+    'the shards are shared out, and the leader has measured',
     (now) =>
+      now.samples.some(({ name }) => name === 'posthorn_dead_letters') &&
       now.value('posthorn_shards_owned') === 256 &&
       ['2', '3'].every((process) => now.value('posthorn_shards_owned', { process }) === 128),
     node,

@@ -180,11 +180,12 @@ describe('OBS-4: a notifier for a chat', () => {
     await newNotifier(settings);
   });
 
-  test('is no endpoint: neither listed, changed, tested, probed nor named by producers', async () => {
+  test('is no endpoint: neither listed, counted, changed, tested, probed nor named by producers', async () => {
     const tenant = newTenant();
     const chat = await newReceiver();
     const { endpoint_id: id } = await newNotifier({ kind: 'slack', tenant, url: chat.url });
     expect((await posthorn.api('GET', `/v1/endpoints?tenant=${tenant}`)).body.data).toEqual([]);
+    expect((await posthorn.api('GET', `/v1/stats?tenant=${tenant}`)).body.now.endpoints).toBe(0);
     for (const [method, path, body] of [
       ['GET', ''],
       ['PATCH', '', { url: 'https://example.com/' }],

@@ -480,4 +480,26 @@ describe('OUT-1: a row that cannot become an event is stored as rejected and blo
     expect(delivery!.attempts).toBe(1);
     expect((await eventOf(publicId('evt', id))).created_at).toMatch(/^2023-12-01/);
   });
+
+  test('OUT-1: an event that was published while the clock of the database was 40 days ahead keeps its id and is delivered', async () => {
+    const receiver = await newReceiver();
+    await createEndpoint(posthorn, { url: receiver.url, tenant });
+    const time = Date.now() + 40 * 86_400_000;
+    const uuid = newId(time).replace(/.{4}$/, '0000');
+    await posthorn.database.query(
+      `insert into posthorn.outbox (id, tenant, type, data, created_at) values ($1, $2, 'a.b', '1', to_timestamp($3))`,
+      [uuid, tenant, time / 1000],
+    );
+    const id = publicId('evt', uuid);
+    const [delivery] = await untilDeliveries(posthorn, id, 'delivered');
+    expect(delivery!.attempts).toBe(1);
+    expect(receiver.requests[0]!.headers['webhook-id']).toBe(id);
+    expect(await eventOf(id)).toMatchObject({ id, deliveries: 1 });
+    const listed = await expectStatus(posthorn.api('GET', `/v1/events?tenant=${tenant}`), 200);
+    expect(listed.body.data.map((event: { id: string }) => event.id)).toEqual([id]);
+    const attempts = await expectStatus(posthorn.api('GET', `/v1/deliveries/${delivery!.id}/attempts`), 200);
+    expect(attempts.body.data).toHaveLength(1);
+    const next = await shop.transaction((client) => shop.publish(client, { type: 'a.b', data: '2', tenant }));
+    await untilDeliveries(posthorn, next, 'delivered');
+  });
 });

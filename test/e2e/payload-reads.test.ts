@@ -2,10 +2,12 @@
 import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { estimateRequests } from '../../src/api/endpoints/estimate-requests.ts';
 import { findEvents } from '../../src/api/events/find-events.ts';
 import { readWhere } from '../../src/api/events/search-payloads.ts';
 import { countMatches } from '../../src/api/filters/count-matches.ts';
 import { systemClock } from '../../src/domain/clock.ts';
+import { resolveDebounce } from '../../src/domain/debounce.ts';
 import { parseFilter } from '../../src/domain/filter-syntax.ts';
 import { idPrefixes, parsePublicId } from '../../src/domain/ids.ts';
 import { openDatabase, type Pool } from '../../src/postgres/database.ts';
@@ -108,6 +110,47 @@ describe('no statement loads more than 8 MB of payloads', () => {
     expect(sum(bytesOfStatements)).toBe(0);
     expect(await countMatches(pool, tenant, ['*'], parsed.filter)).toEqual({ examined: 100, matching: 50 });
     expect(Math.max(...bytesOfStatements)).toBeLessThanOrEqual(MAX_BYTES_PER_STATEMENT);
+  });
+});
+
+describe('FAN-4: an estimate of requests reads a bounded part of the last hour, and says which', () => {
+  const subscriptionOf = (tenant: string) =>
+    ({ tenant, events: ['*'], channels: [], filter: null, payload: 'full' }) as const;
+  const shaping = { batch: null, debounce: resolveDebounce({ key: 'data.n', window_ms: 60_000 }) };
+
+  test('it stops after its number of events, with the time of the oldest one', async () => {
+    const tenant = newTenant();
+    await writeLargeEvents(tenant, 120, 100);
+    const { pool } = recordingPool();
+    const part = await estimateRequests(pool, systemClock, subscriptionOf(tenant), shaping, 50);
+    expect(part).toMatchObject({ examined: 50, events: 50, is_complete: false });
+    expect(part.until.getTime() - part.since.getTime()).toBeLessThan(600_000);
+    const whole = await estimateRequests(pool, systemClock, subscriptionOf(tenant), shaping);
+    expect(whole).toMatchObject({ examined: 120, events: 120, requests: 2, is_complete: true });
+  });
+
+  test('it loads payloads in pieces of 8 MB, and stops when its time is over', async () => {
+    const tenant = newTenant();
+    await writeLargeEvents(tenant, 100);
+    const { pool, bytesOfStatements } = recordingPool();
+    let nowMs = 0;
+    // A second passes with every look at the clock.
+    const monotonic = () => {
+      nowMs += 1_000;
+      return nowMs;
+    };
+    const clock = { ...systemClock, monotonic };
+    const estimate = await estimateRequests(pool, clock, subscriptionOf(tenant), shaping);
+    expect(estimate.is_complete).toBe(false);
+    expect(estimate.examined).toBeLessThan(100);
+    expect(Math.max(...bytesOfStatements)).toBeLessThanOrEqual(MAX_BYTES_PER_STATEMENT);
+
+    // Events from more than an hour ago do not count.
+    const later = { ...systemClock, now: () => systemClock.now() + 3_700_000 };
+    expect(await estimateRequests(pool, later, subscriptionOf(tenant), shaping)).toMatchObject({
+      examined: 0,
+      is_complete: true,
+    });
   });
 });
 

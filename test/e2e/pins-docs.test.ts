@@ -31,9 +31,9 @@ test('the rename of a field in docs/pins.md works as printed, from the first ver
     return answer;
   };
   const steps = requests.map(({ method, path: target }) => `${method} ${target}`);
-  expect(steps).toHaveLength(9);
+  expect(steps).toHaveLength(10);
 
-  const [oldVersion, endpoint, newVersion, event, preview, move, deprecate, pins, retire] = requests;
+  const [oldVersion, endpoint, newVersion, event, preview, move, deprecate, pins, retire, endType] = requests;
   await send(oldVersion!);
   endpointId = (await send(endpoint!)).body.id;
   await send(newVersion!);
@@ -75,4 +75,17 @@ test('the rename of a field in docs/pins.md works as printed, from the first ver
   await untilDeliveries(posthorn, last, 'delivered');
   expect(got(last).json()).toMatchObject({ data: { id: 'ord_2', first_name: 'Ann', last_name: 'Lee' } });
   expect(got(last).headers['posthorn-conversion']).toBeUndefined();
+
+  // The end of a whole type, which has no versions.
+  await send(endType!);
+  const headers = await eventually('the sunset of the type is announced', async () => {
+    const closed = { tenant: 'acme', type: 'order.archived', data: {} };
+    const { id } = (await posthorn.api('POST', '/v1/events', closed)).body;
+    await untilDeliveries(posthorn, id, 'delivered');
+    return got(id).headers.sunset !== undefined && got(id).headers;
+  });
+  expect(headers).toMatchObject({
+    sunset: 'Sun, 31 Jan 2027 00:00:00 GMT',
+    deprecation: expect.stringMatching(/^@\d{10}$/),
+  });
 });

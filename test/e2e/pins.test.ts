@@ -84,7 +84,7 @@ const sentRequest = (deliveryId: string, number: number) =>
   posthorn.api('GET', `/v1/deliveries/${deliveryId}/attempts/${number}/request`);
 
 describe('VER-2: pins', () => {
-  test('each endpoint gets the version that it pins, and a thousand endpoints share a conversion', async () => {
+  test('each endpoint gets the version that it pins, and endpoints with the same version share a conversion', async () => {
     const receiver = await newReceiver();
     const tenant = newTenant();
     const pins = [null, '2026-04-01', '2025-10-01', '2026-01-15', '2025-01-01', '2024-01-01', 'v7'];
@@ -153,12 +153,18 @@ describe('VER-2: pins', () => {
     await order(tenant, { schema_version: '2025-10-01', data: { name: 'Ann Lee' } });
     await publish(posthorn, { tenant, type: 'order.paid', data: 1, schema_version: 'v1' });
     await publish(posthorn, { tenant, type: 'order.shipped', data: 2 });
-    const requests = await receiver.waitFor(3);
+    const stuck = await order(tenant, { schema_version: '2025-01-01', data: ['Ann Lee'] });
+    const requests = await receiver.waitFor(4);
+    const isStuck = ({ headers }: (typeof requests)[number]) => headers['webhook-id'] === stuck.id;
     const seen = Object.fromEntries(
       requests.map((request) => [
-        request.json().type,
+        isStuck(request) ? 'stuck' : request.json().type,
         [request.json().data, request.headers['posthorn-conversion']],
       ]),
+    );
+    expect(seen.stuck).toEqual([['Ann Lee'], 'as-published;reason="no_converter"']);
+    expect((await posthorn.api('GET', '/metrics')).text).toMatch(
+      /posthorn_as_published_total\{reason="no_converter"\} [1-9]/,
     );
     expect(seen['order.created'][0]).toEqual(ANN);
     expect(seen['order.paid']).toEqual([1, 'as-published;reason="no_matching_version"']);
@@ -188,13 +194,15 @@ describe('VER-2: pins', () => {
     const endpoint = await createEndpoint(posthorn, {
       url: 'http://127.0.0.1:1/',
       tenant,
-      events: ['order.created'],
+      events: ['order.*'],
       paused: true,
     });
     const preview = (body: object) => posthorn.api('POST', `/v1/endpoints/${endpoint.id}/preview`, body);
     await expectStatus(preview({ api_version: '2025-10-01' }), 404);
     const event = await order(tenant);
-    await publish(posthorn, { tenant, type: 'order.paid', data: 1 });
+    // A newer event whose version would not change is less useful.
+    const other = await publish(posthorn, { tenant, type: 'order.paid', data: 1 });
+    expect((await preview({ api_version: null })).body.event_id).toBe(other.id);
     const { body } = await expectStatus(preview({ api_version: '2025-01-01' }), 200);
     expect(body).toEqual({
       event_id: event.id,
@@ -332,8 +340,6 @@ describe('VER-2: a failing converter', () => {
     });
     const event = await order(tenant);
     await receiver.waitFor(1);
-    const broken = await order(newTenant(), { data: { ...ANN, broken: true } });
-    expect(broken.deliveries).toBe(0);
     await posthorn.stop();
     writeConfig(CONFIG.replace("data.first + ' ' + data.last", "data.last + ', ' + data.first"));
     posthorn = await start();
@@ -360,6 +366,34 @@ describe('VER-2: a failing converter', () => {
     );
     expect(kept).toEqual([{ n: 0 }]);
   });
+});
+
+test('VER-2: when a converter was fixed, retries succeed, and a dead letter can be replayed', async () => {
+  const receiver = await newReceiver();
+  const [retried, replayed] = [newTenant(), newTenant()];
+  const pinned = { url: receiver.url, api_version: '2025-10-01' };
+  const schedule = [0, ...Array.from({ length: 45 }, () => 2)];
+  await createEndpoint(posthorn, { ...pinned, tenant: retried, retry: { schedule } });
+  await createEndpoint(posthorn, { ...pinned, tenant: replayed, retry: { schedule: [0] } });
+  const data = { ...ANN, broken: true };
+  const waiting = await order(retried, { data });
+  const lost = await order(replayed, { data });
+  const [dead] = await untilDeliveries(posthorn, lost.id, 'dead');
+  await eventually('the other one has failed, too', async () => {
+    const [delivery] = await deliveriesOf(posthorn, waiting.id);
+    return delivery?.last_error === 'conversion_failed';
+  });
+  expect(receiver.requests).toHaveLength(0);
+  await posthorn.stop();
+  writeConfig(CONFIG.replace("throw new Error('BROKEN')", "return { name: 'fixed' }"));
+  posthorn = await start();
+  await untilDeliveries(posthorn, waiting.id, 'delivered');
+  await expectStatus(posthorn.api('POST', `/v1/deliveries/${dead!.id}/replay`), 202);
+  await untilDeliveries(posthorn, lost.id, 'delivered');
+  expect(receiver.requests.map((request) => request.json().data)).toEqual([
+    { name: 'fixed' },
+    { name: 'fixed' },
+  ]);
 });
 
 describe('VER-2: sunset', () => {
@@ -389,6 +423,67 @@ describe('VER-2: sunset', () => {
       ({ path, headers }) => path === '/plain' && headers['webhook-id'] === id,
     )!;
     expect(plain.headers.sunset).toBeUndefined();
+  });
+});
+
+describe('VER-2: sunset of an event type', () => {
+  test('all its deliveries announce the earlier time of type and version, and go on', async () => {
+    const type = 'refund.made';
+    const putType = (body: object) => posthorn.api('PUT', `/v1/event-types/${type}`, body);
+    const sunset_at = '2020-06-30T00:00:00.000Z';
+    const { body: stored } = await expectStatus(putType({ deprecated: true, sunset_at }), 201);
+    expect(stored).toMatchObject({ deprecated: true, sunset_at });
+    const receiver = await newReceiver();
+    const tenant = newTenant();
+    await createEndpoint(posthorn, { url: receiver.url, tenant });
+    const headersOf = async (schema_version?: string) => {
+      const { id } = await publish(posthorn, { tenant, type, data: {}, schema_version });
+      await untilDeliveries(posthorn, id, 'delivered');
+      return receiver.requests.find(({ headers }) => headers['webhook-id'] === id)!.headers;
+    };
+    const untilSunset = (text: string | undefined, version?: string) =>
+      eventually(`the sunset is ${text}`, async () => {
+        const headers = await headersOf(version);
+        return headers.sunset === text && headers;
+      });
+    // A type without versions.
+    const { deprecation } = await untilSunset('Tue, 30 Jun 2020 00:00:00 GMT');
+    expect(deprecation).toMatch(/^@\d{10}$/);
+
+    // A version that ends earlier, and one that ends later.
+    const versionWith = (year: number) => ({ sunset_at: `${year}-01-01T00:00:00.000Z` });
+    await expectStatus(putVersion('v1', versionWith(2019), type), 201);
+    await expectStatus(putVersion('v2', versionWith(2021), type), 201);
+    await untilSunset('Tue, 01 Jan 2019 00:00:00 GMT', 'v1');
+    expect(await untilSunset('Tue, 30 Jun 2020 00:00:00 GMT', 'v2')).toMatchObject({ deprecation });
+
+    // A change keeps the time of the deprecation. Without one, only the sunset of the version is left.
+    await expectStatus(putType({ deprecated: true }), 200);
+    expect(await untilSunset('Fri, 01 Jan 2021 00:00:00 GMT', 'v2')).toMatchObject({ deprecation });
+    await expectStatus(putType({}), 200);
+    await eventually('it is not deprecated', async () => (await headersOf('v2')).deprecation === undefined);
+    await expectStatus(putType({ sunset_at: 'soon' }), 422);
+  });
+
+  test('the endpoints that subscribe to it are listed, also those with a pattern', async () => {
+    const tenant = newTenant();
+    const create = async (events?: string[]) =>
+      (await createEndpoint(posthorn, { url: 'https://example.com/', tenant, ...(events && { events }) })).id;
+    const subscribed = [
+      await create(),
+      await create(['refund.made']),
+      await create(['other', 'refund.*']),
+      await create(['*']),
+    ];
+    await create(['refund.madeup']);
+    await create(['refund.made.*', 'refund']);
+    const list = async (type: string) =>
+      (
+        await expectStatus(posthorn.api('GET', `/v1/endpoints?tenant=${tenant}&event_type=${type}`), 200)
+      ).body.data.map(({ id }: { id: string }) => id);
+    expect(await list('refund.made')).toEqual(subscribed.toReversed());
+    expect(await list('posthorn.endpoint.disabled')).toEqual([]);
+    await expectStatus(posthorn.api('GET', '/v1/endpoints?event_type=refund.*'), 422);
   });
 });
 

@@ -150,7 +150,13 @@ describe('what was read can be written back:', () => {
     [
       'an event type',
       'PUT',
-      { description: 'x', schema: { type: 'object' }, example: { a: 1 }, deprecated: true },
+      {
+        description: 'x',
+        schema: { type: 'object' },
+        example: { a: 1 },
+        deprecated: true,
+        sunset_at: '2027-01-31T12:00:00.000Z',
+      },
       'name',
       { description: 'new' },
     ],

@@ -260,19 +260,30 @@ describe('DLQ-2: replaying an event', () => {
     const again = async (body?: object) =>
       (await expectStatus(posthorn.api('POST', `/v1/events/${event.id}/replay`, body), 202)).body;
 
-    expect(await again({ status: 'dead' })).toEqual({ deliveries: 1, skipped: 0 });
+    expect(await again({ status: 'dead' })).toEqual({ deliveries: 1, skipped: 0, task_id: null });
     await receivers[0]!.waitFor(2);
     await settled();
-    expect(await again({ endpoint_ids: [ids[2]] })).toEqual({ deliveries: 1, skipped: 0 });
+    expect(await again({ endpoint_ids: [ids[2]] })).toEqual({ deliveries: 1, skipped: 0, task_id: null });
     await receivers[2]!.waitFor(2);
     await settled();
     expect(counts()).toEqual([2, 1, 2]);
-    expect(await again()).toEqual({ deliveries: 3, skipped: 0 });
+    expect(await again()).toEqual({ deliveries: 3, skipped: 0, task_id: null });
     await Promise.all([receivers[0]!.waitFor(3), receivers[1]!.waitFor(2), receivers[2]!.waitFor(3)]);
     await settled();
     expect(counts()).toEqual([3, 2, 3]);
     await posthorn.api('PATCH', `/v1/endpoints/${ids[1]}`, { enabled: false });
-    expect(await again({ status: ['delivered'] })).toEqual({ deliveries: 1, skipped: 1 });
+    const before = await deliveriesOf(posthorn, event.id);
+    const count = async (body: object) =>
+      (
+        await expectStatus(
+          posthorn.api('POST', `/v1/events/${event.id}/replay`, { ...body, dry_run: true }),
+          200,
+        )
+      ).body;
+    expect(await count({})).toEqual({ deliveries: 2, skipped: 1, task_id: null });
+    expect(await count({ status: 'dead' })).toEqual({ deliveries: 1, skipped: 0, task_id: null });
+    expect(await deliveriesOf(posthorn, event.id), 'a dry run changes nothing').toEqual(before);
+    expect(await again({ status: ['delivered'] })).toEqual({ deliveries: 1, skipped: 1, task_id: null });
     await expectStatus(posthorn.api('POST', `/v1/events/${event.id}/replay`, { endpoint_ids: ['x'] }), 422);
     await receivers[2]!.waitFor(4);
   });
@@ -295,6 +306,11 @@ describe('DLQ-2: replaying an event', () => {
     expect((await refused(event.id, 409)).detail).toBe(
       'The endpoint of this delivery is disabled. Enable it first.',
     );
+    expect(await refused(event.id, 200, { dry_run: true })).toEqual({
+      deliveries: 0,
+      skipped: 1,
+      task_id: null,
+    });
     expect(await refused(both.id, 409, { endpoint_ids: [on.id, off.id] })).toMatchObject({
       code: 'conflict',
       errors: [
@@ -304,7 +320,7 @@ describe('DLQ-2: replaying an event', () => {
     // The refused replays have sent nothing.
     expect(await deadLetters(tenant)).toMatchObject(Array.from({ length: 3 }, () => ({ replays: 0 })));
     expect(receiver.requests).toHaveLength(3);
-    expect(await refused(both.id, 202)).toEqual({ deliveries: 1, skipped: 1 });
+    expect(await refused(both.id, 202)).toEqual({ deliveries: 1, skipped: 1, task_id: null });
     await receiver.waitFor(4);
 
     await expectStatus(posthorn.api('DELETE', `/v1/endpoints/${off.id}`), 204);

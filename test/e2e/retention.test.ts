@@ -12,6 +12,7 @@ import {
 } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/retention.ts';
 import { openDatabase } from '../../src/postgres/database.ts';
+import { deleteDebounced } from '../../src/postgres/queries/debounce.ts';
 import { createPostgresRetentionStore } from '../../src/postgres/retention-store.ts';
 import { expireRows } from '../../src/upkeep/expire-rows.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -274,6 +275,25 @@ describe('LIF-1: partitions are dropped when their retention ends', () => {
     expect(await namesOf(database, "state <> 'attached'")).toEqual([]);
     expect(await countOf(database, 'events')).toBe(1);
   });
+
+  test('a vacuum of a partition delays its drop, not that of the others, and a later round completes it', async () => {
+    await createDay(database, startOfDay(50));
+    await store(50, 'delivered');
+    const [partition] = await namesOf(
+      database,
+      "parent = 'deliveries' and to_at < now() - interval '30 days'",
+    );
+    const vacuum = new pg.Client({ connectionString: database.url });
+    await vacuum.connect();
+    await vacuum.query(`begin; lock table posthorn.${partition} in share update exclusive mode`);
+    const quick = { ...systemClock, after: (_ms: number, task: () => void) => systemClock.after(1, task) };
+    await dropPartitions(database, { days: keepDays(30), clock: quick });
+    expect(await countOf(database, 'deliveries')).toBe(1);
+    expect(await countOf(database, 'attempts')).toBe(0);
+    await vacuum.end();
+    await dropPartitions(database, { days: keepDays(30) });
+    expect(await countOf(database, 'deliveries')).toBe(0);
+  });
 });
 
 /** The store of retention, which calls `change` right before the first swap of each table. */
@@ -405,7 +425,11 @@ describe('LIF-1: rows whose retention ends earlier', () => {
     await expire({});
     expect(await countOf(database, 'dead_letters')).toBe(2);
     await expire({ deadLetters: 10 });
+    await expire({ deadLetters: 10 });
     expect(expired).toEqual([1]);
+    expect(await database.query('select count::int as n from posthorn.expired_dead_letters')).toEqual([
+      { n: 1 },
+    ]);
     expect(await database.query('select id from posthorn.dead_letters')).toEqual([{ id: young.deliveryId }]);
     expect(await database.query('select status, reason, discard from posthorn.deliveries')).toMatchObject([
       { status: 'discarded', reason: 'retention', discard: { why: 'Its retention has ended.' } },
@@ -464,7 +488,12 @@ describe('LIF-1: with a running Posthorn', () => {
     const endpointId = newId(Date.now());
     await storeOldEvent(database, { status: 'delivered', endpointId, atMs: startOfDay(40) });
     await database.query('analyze posthorn.events');
+    await database.query(
+      `insert into posthorn.expired_dead_letters
+       select (now() at time zone 'UTC')::date - days, count from (values (0, 5), (29, 2), (30, 100)) as t(days, count)`,
+    );
     const { body } = await expectStatus(posthorn.api('GET', '/v1/storage'), 200);
+    expect(body.dead_letters_expired).toBe(7);
     expect(body.kinds.events).toMatchObject({ retention_days: 90 });
     expect(body.kinds.events.bytes).toBeGreaterThan(8192);
     expect(body.kinds.events.days_kept).toBeGreaterThan(39.9);
@@ -474,6 +503,56 @@ describe('LIF-1: with a running Posthorn', () => {
     expect(body.overdue_seconds).toBe(0);
     const key = await expectStatus(posthorn.api('POST', '/v1/keys', { scope: 'tenant', tenant: 'a' }), 201);
     await expectStatus(posthorn.api('GET', '/v1/storage', undefined, { key: key.body.key }), 403);
+  });
+
+  test('GET /v1/storage counts every table of Posthorn, also those that a tenant fills beside its events', async () => {
+    const id = newEventId(startOfDay(3));
+    await database.query(
+      "insert into posthorn.converted_payloads (event_id, version, converter, data) values ($1, 'v1', 'x', repeat('x', 100000)::bytea)",
+      [id],
+    );
+    await database.query(
+      'insert into posthorn.batches (id, endpoint_id, delivery_ids) values ($1, $1, array[$1::uuid])',
+      [id],
+    );
+    await database.query(
+      'insert into posthorn.debounced (delivery_id, endpoint_id, by_id) values ($1, $1, $1)',
+      [id],
+    );
+    const { body } = await expectStatus(posthorn.api('GET', '/v1/storage'), 200);
+    for (const kind of ['converted_payloads', 'batches', 'debounce']) {
+      const { bytes, days_kept, retention_days } = body.kinds[kind];
+      expect(bytes, kind).toBeGreaterThan(8192);
+      expect(Math.abs(days_kept - 3), kind).toBeLessThan(1.1);
+      expect(retention_days, kind).toBe(90);
+    }
+    expect(body.kinds.other.bytes).toBeGreaterThan(0);
+    await database.query('delete from posthorn.converted_payloads');
+    await database.query('delete from posthorn.batches');
+    await database.query('delete from posthorn.debounced');
+  });
+
+  test('LIF-1: rows about debounced deliveries are deleted with their partition', async () => {
+    const own = await newDatabase();
+    await createDay(own, startOfDay(10));
+    const [gone, kept] = [newEventId(startOfDay(10) - 1000), newEventId(startOfDay(10) + 1000)];
+    for (const id of [gone, kept])
+      await own.query(
+        'insert into posthorn.debounced (delivery_id, endpoint_id, by_id) values ($1, $1, $1)',
+        [id],
+      );
+    const opened = openDatabase({
+      connectionString: own.url,
+      apiConnections: 1,
+      dispatchConnections: 1,
+      onIdleError: () => {},
+    });
+    try {
+      expect(await deleteDebounced(opened.pool('upkeep'), 100)).toBe(1);
+    } finally {
+      await opened.close();
+    }
+    expect(await own.query('select delivery_id as id from posthorn.debounced')).toEqual([{ id: kept }]);
   });
 
   test("a tenant's retention_days may be shorter than everyone's, not longer", async () => {

@@ -270,6 +270,13 @@ describe('attacks on the sign-in', () => {
     expect(await callback(attacker, address)).toBe('');
     expect(attacker.session).toBeDefined();
     expect(await callback(attacker, address)).toBe('?sign_in_error=expired');
+    // The cookie of a sign-in that has ended, kept by the browser in spite of the answer.
+    const started = new Browser();
+    const own = (await started.follow(`${posthorn.url}/auth/login`, `${posthorn.url}/auth/callback`)).at(-1)!;
+    const kept = [...started.cookies];
+    expect(await callback(started, own)).toBe('');
+    for (const [name, value] of kept) started.cookies.set(name, value);
+    expect(await callback(started, own)).toBe('?sign_in_error=expired');
     const forged = new Browser();
     forged.cookies.set(`${new URL(posthorn.url).host} posthorn_sign_in`, 'a.b');
     expect(await callback(forged, address)).toBe('?sign_in_error=expired');
@@ -286,4 +293,37 @@ describe('attacks on the sign-in', () => {
     expect(new URL(visited.at(-1)!).origin).toBe(posthorn.url);
     expect(new URL(visited.at(-1)!).pathname).toBe('/console');
   });
+});
+
+test('SEC-4: a tenant does not learn the names of the people who work for the operator', async () => {
+  const { browser } = await signIn('ann', { groups: ['ops'] });
+  const person = await asPerson(browser);
+  const event = await expectStatus(
+    person.call('POST', '/v1/events', { type: 'a.b', tenant: 'secretive', data: 1 }),
+    202,
+  );
+  await expectStatus(person.call('DELETE', `/v1/events/${event.body.id}/payload`), 204);
+  const task = await expectStatus(
+    person.call('POST', '/v1/dead-letters/replay', { filter: { tenant: 'secretive' } }),
+    202,
+  );
+  const { body: own } = await expectStatus(
+    person.call('POST', '/v1/keys', { scope: 'tenant', tenant: 'secretive' }),
+    201,
+  );
+  const paths = [
+    `/v1/events/${event.body.id}`,
+    '/v1/events?tenant=secretive',
+    `/v1/tasks/${task.body.id}`,
+    '/v1/tasks?tenant=secretive',
+    '/v1/audit?tenant=secretive',
+  ];
+  for (const path of paths) {
+    const asTenant = await expectStatus(posthorn.api('GET', path, undefined, { key: own.key }), 200);
+    expect(asTenant.text, path).toContain('"operator"');
+    expect(asTenant.text, path).not.toMatch(/\bann\b|127\.0\.0\.1/);
+    expect((await person.call('GET', path)).text, path).toContain('"user:ann"');
+  }
+  const found = await posthorn.api('GET', '/v1/audit?actor=user:ann', undefined, { key: own.key });
+  expect(found.body.data).toEqual([]);
 });

@@ -96,6 +96,7 @@ beforeAll(async () => {
     POSTHORN_STATS_FLUSH_MS: '50ms',
     POSTHORN_STATS_CACHE_MS: '0',
     POSTHORN_STATS_TYPES_PER_TENANT: String(TYPES),
+    POSTHORN_STATS_MINUTES_MS: '4h',
     POSTHORN_UPKEEP_MS: '150ms',
   });
   await journalIsAddedUp();
@@ -144,6 +145,7 @@ describe('statistics', () => {
     });
     expect(stats.now).toEqual({
       waiting: 0,
+      waiting_for_circuit: 0,
       fresh: 0,
       retrying: 0,
       oldest_waiting_seconds: null,
@@ -160,6 +162,7 @@ describe('statistics', () => {
     const ago = (hours: number) => new Date(Date.now() - hours * 3_600_000).toISOString();
     for (const [hours, seconds] of [
       [1, 60],
+      [3.9, 60],
       [20, 900],
       [24 * 20, 3600],
     ] as const) {
@@ -398,14 +401,15 @@ describe('statistics', () => {
     await database.query(
       `insert into posthorn.event_stats
        select 'old', '', seconds, now() - make_interval(hours => hours), 1, 0, 0, 0, 0, 0, 0, 0, '{}', '{}', '{}'
-         from (values (60, 1), (60, 3), (900, 3), (900, 30), (3600, 30), (3600, 401 * 24)) as t(seconds, hours)`,
+         from (values (60, 1), (60, 3), (60, 5), (900, 3), (900, 30), (3600, 30), (3600, 401 * 24)) as t(seconds, hours)`,
     );
-    await eventually('three of six are left', async () => {
+    // Minutes for as long as the setting says.
+    await eventually('four of seven are left', async () => {
       const rows = await database.query(
         `select seconds, round(extract(epoch from now() - at) / 3600)::int as hours
-           from posthorn.event_stats where tenant = 'old' order by seconds`,
+           from posthorn.event_stats where tenant = 'old' order by seconds, at desc`,
       );
-      return JSON.stringify(rows.map(Object.values)) === '[[60,1],[900,3],[3600,30]]';
+      return JSON.stringify(rows.map(Object.values)) === '[[60,1],[60,3],[900,3],[3600,30]]';
     });
   });
 });

@@ -79,8 +79,11 @@ describe('VER-1: versions of event types', () => {
     const { data, latest, next_cursor } = await list();
     expect(data.map(({ version }: { version: string }) => version)).toEqual(['v3', 'v1', '2026-04-01', 'v2']);
     expect([latest, next_cursor]).toEqual(['v1', null]);
+    const shown = async () => (await posthorn.api('GET', `/v1/event-types/${type}`)).body.latest_version;
+    expect(await shown()).toBe('v1');
     await expectStatus(put(type, 'v3', { status: 'active' }), 200);
     expect((await list()).latest).toBe('v3');
+    expect(await shown()).toBe('v3');
     await expectStatus(posthorn.api('GET', '/v1/event-types/not.there/versions'), 404);
     await expectStatus(posthorn.api('GET', `/v1/event-types/${type}/versions/v9`), 404);
   });
@@ -241,14 +244,29 @@ describe('VER-1: payloads are checked when they are accepted', () => {
     const [type, tenant] = [newType(), newTenant()];
     await expectStatus(put(type, 'v1', { schema }), 201);
     await expectStatus(posthorn.api('PUT', `/v1/event-types/${type}`, { validation: 'strict' }), 200);
-    await database.query('select posthorn.publish($1, $2::json, tenant => $3)', [type, '{}', tenant]);
-    const event = await eventually('the event is stored', async () => {
-      const { body } = await posthorn.api('GET', `/v1/events?tenant=${tenant}`);
-      return body.data[0];
-    });
-    expect(event).toMatchObject({
-      schema_version: 'v1',
-      schema_errors: [{ path: 'data.id', message: 'is required' }],
+    await expectStatus(posthorn.api('PUT', `/v1/tenants/${tenant}`, { validation: 'strict' }), 201);
+    const receiver = await newReceiver();
+    await createEndpoint(posthorn, { tenant, url: receiver.url });
+    for (const each of [type, 'not.there'])
+      await database.query('select posthorn.publish($1, $2::json, tenant => $3)', [each, '{}', tenant]);
+    await receiver.waitFor(2);
+    const { body } = await posthorn.api('GET', `/v1/events?tenant=${tenant}`);
+    expect(body.data).toHaveLength(2);
+    expect(body.data).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({
+          schema_version: 'v1',
+          schema_errors: [{ path: 'data.id', message: 'is required' }],
+        }),
+        expect.objectContaining({
+          type: 'not.there',
+          schema_errors: [{ path: 'type', message: 'is not in the catalogue' }],
+        }),
+      ]),
+    );
+    await eventually('the failure is listed', async () => {
+      const listed = await posthorn.api('GET', `/v1/event-types/${type}/failures`);
+      return listed.body.data.some(({ result }: { result: string }) => result === 'flagged');
     });
   });
 
@@ -334,6 +352,30 @@ describe('VER-3: compatibility of versions', () => {
     await expectStatus(put(type, 'v1', { schema: { ...v1, required: ['id', 'total'] } }), 200);
     await expectStatus(put(type, 'v2', { schema: v1, status: 'draft' }), 201);
     await expectStatus(put(type, 'v2', { schema: broken, status: 'draft' }), 200);
+  });
+
+  test('a version can be compared before it is stored, also with a key that only reads', async () => {
+    const type = newType();
+    const { key } = (await posthorn.api('POST', '/v1/keys', { scope: 'read' })).body;
+    const check = (version: string, body: object) =>
+      posthorn.api('POST', `/v1/event-types/${type}/versions/${version}/check`, body, { key });
+    const first = await expectStatus(check('v1', { schema: v1 }), 200);
+    expect(first.body).toEqual({ refusal: null, compatibility: null });
+    await expectStatus(put(type, 'v1', { schema: v1 }), 201);
+
+    const broken = objectOf({ id: { type: 'integer' } }, ['id']);
+    expect((await expectStatus(check('v2', { schema: broken }), 200)).body).toMatchObject({
+      refusal: null,
+      compatibility: { against: 'v1', verdict: 'breaking' },
+    });
+    expect((await expectStatus(check('v1', { schema: broken }), 200)).body).toMatchObject({
+      refusal: expect.stringContaining('Make a new version instead'),
+      compatibility: null,
+    });
+    await expectStatus(check('v2', { schema: { type: 'nothing' } }), 422);
+    await expectStatus(check('not a version', { schema: v1 }), 422);
+    const { body } = await posthorn.api('GET', `/v1/event-types/${type}/versions`);
+    expect(body.data.map(({ version }: { version: string }) => version)).toEqual(['v1']);
   });
 });
 

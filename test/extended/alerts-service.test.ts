@@ -2,14 +2,24 @@
  * OBS-2 on real values, for problems of Posthorn itself: a node with three processes, of which one is suspended, and a
  * locked database. promtool decides which alerts fire. See alerts.test.ts.
  */
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
 import { newEventId } from '../../src/domain/ids.ts';
 import * as alerts from '../support/alerts.ts';
 import { ABOUT_TIME, expectAlerts, judged, named } from '../support/alerts.ts';
+import { newArchive } from '../support/archive-folder.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
-import { expectStatus, freePort, startTestPosthorn, type TestPosthorn } from '../support/posthorn.ts';
+import {
+  createEndpoint,
+  expectStatus,
+  freePort,
+  newReceiver,
+  startTestPosthorn,
+  type TestPosthorn,
+} from '../support/posthorn.ts';
 import { createDay, startOfDay } from '../support/retention.ts';
 import type { Scrape } from '../support/scrape.ts';
 
@@ -105,6 +115,25 @@ judged(
 );
 
 judged(
+  'OBS-2, SCL-5: a region that an endpoint names and that has no worker triggers its alert',
+  async () => {
+    const before = await untilScrape('all is well', isWell);
+    // As the first worker of the region did, before it died.
+    await database.query("select posthorn.create_region('eu')");
+    const endpoint = { url: 'http://127.0.0.1:9/', tenant: 'acme', region: 'eu' };
+    const { body } = await expectStatus(node.api('POST', '/v1/endpoints', endpoint), 201);
+    const after = await untilScrape('the region is measured', (now) =>
+      now.samples.some(({ name }) => name === 'posthorn_region_workers'),
+    );
+    await expectStatus(node.api('DELETE', `/v1/endpoints/${body.id}`), 204);
+    await expectAlerts([before, after], {
+      firing: [named('PosthornRegionWithoutWorkers')],
+      silent: [named('PosthornShardsUnowned')],
+    });
+  },
+);
+
+judged(
   'OBS-2: readers that use up the connections trigger the alerts of the pool and of old measurements',
   async () => {
     await untilScrape('all is well', isWell);
@@ -137,6 +166,31 @@ judged(
   },
 );
 
+judged('OBS-2: a process that runs out of descriptors triggers the alert of shortages', async () => {
+  const own = await createTestDatabase();
+  onTestFinished(() => own.drop());
+  const server = await startTestPosthorn({ database: own, descriptors: 110 });
+  onTestFinished(() => server.stop());
+  const receiver = await newReceiver();
+  // Idle connections would keep their descriptors for another 4 s.
+  receiver.answer({ headers: { connection: 'close' } });
+  receiver.hang();
+  await createEndpoint(server, { url: receiver.url, tenant: 'acme', max_in_flight: 200, timeout_ms: 30_000 });
+  const before = await alerts.scrape(server);
+  const events = Array.from({ length: 90 }, (_, data) => ({ type: 'order.created', tenant: 'acme', data }));
+  await expectStatus(server.api('POST', '/v1/events/batch', { events }), 202);
+  await eventually('descriptors run out', () => server.output().includes('EMFILE'));
+  receiver.release();
+  const after = await alerts.untilScrape(
+    server,
+    'the shortage is counted',
+    (now) => now.value('posthorn_local_shortages_total', { code: 'EMFILE' }) > 0,
+  );
+  await receiver.waitFor(90, 30_000);
+  await expectAlerts([before, after], { firing: [named('PosthornLocalShortage')] });
+  await expectAlerts([before, before], { silent: [named('PosthornLocalShortage')] });
+});
+
 judged('LIF-1: a disk that fills and partitions that cannot be dropped trigger their alerts', async () => {
   const before = await untilScrape('all is well', isWell);
   const unlock = await lock('posthorn.tasks');
@@ -164,6 +218,35 @@ judged('LIF-1: a disk that fills and partitions that cannot be dropped trigger t
   await expectAlerts([before, after], {
     firing: ['PosthornDiskFull', 'PosthornRetentionOverdue'].map(named),
   });
+});
+
+judged('LIF-2: an archive that cannot be written triggers its alert', async () => {
+  const { folder, url } = await newArchive();
+  await writeFile(path.join(folder, 'archive.json'), '{"deployment_id":"another"}');
+  const own = await createTestDatabase();
+  onTestFinished(() => own.drop());
+  await createDay(own, startOfDay(31));
+  const server = await startTestPosthorn({
+    database: own,
+    env: {
+      POSTHORN_ARCHIVE_URL: url,
+      POSTHORN_RETENTION_EVENTS: '30',
+      POSTHORN_UPKEEP_MS: '200ms',
+      POSTHORN_MEASURE_MS: '200',
+    },
+  });
+  onTestFinished(() => server.stop());
+  const failuresIn = (now: Scrape): number =>
+    now.samples.find(
+      ({ name, labels }) => name === 'posthorn_archive_runs_total' && labels.result === 'failed',
+    )?.value ?? 0;
+  const before = await alerts.untilScrape(server, 'the archive has failed', (now) => failuresIn(now) > 0);
+  const after = await alerts.untilScrape(
+    server,
+    'it has failed again',
+    (now) => failuresIn(now) > failuresIn(before),
+  );
+  await expectAlerts([before, after], { firing: [named('PosthornArchiveFailing')] });
 });
 
 judged('OBS-2: a server that is down triggers its alert', async () => {

@@ -17,7 +17,7 @@ import { newShop, startRelay } from '../support/relay.ts';
 import type { Scrape } from '../support/scrape.ts';
 
 const posthorn = usePosthorn({
-  env: { POSTHORN_MEASURE_MS: '50', POSTHORN_ACCEPT_QUEUE_EVENTS: '100', POSTHORN_OUTBOX_POLL_MS: '1m' },
+  env: { POSTHORN_MEASURE_MS: '50', POSTHORN_ACCEPT_QUEUE_EVENTS: '200', POSTHORN_OUTBOX_POLL_MS: '1m' },
 });
 
 const untilScrape = (what: string, holds: (scrape: Scrape) => boolean) =>

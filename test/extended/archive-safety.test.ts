@@ -16,18 +16,11 @@ import { archiveAll, dropArchived, dropWithoutArchive, runArchiveOnce } from '..
 import { newArchive } from '../support/archive-folder.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
+import { contentOf, filesIn, oldEventsIn } from '../support/old-events.ts';
 import { expectStatus, MAIN, startTestPosthorn } from '../support/posthorn.ts';
 import { startProcess } from '../support/processes.ts';
-import {
-  createDay,
-  dropPartitions,
-  keepDays,
-  type OldEventOptions,
-  startOfDay,
-  storeOldEvent,
-} from '../support/retention.ts';
+import { createDay, dropPartitions, keepDays, startOfDay } from '../support/retention.ts';
 
-const endpointId = newId(Date.now());
 let database: TestDatabase;
 
 beforeEach(async () => {
@@ -35,28 +28,7 @@ beforeEach(async () => {
   onTestFinished(() => database.drop());
 });
 
-const store = (daysAgo: number, status: OldEventOptions['status'], more: Partial<OldEventOptions> = {}) =>
-  storeOldEvent(database, { status, endpointId, atMs: startOfDay(daysAgo) + 3_600_000, ...more });
-const filesIn = async (folder: string): Promise<string[]> =>
-  (await readdir(folder, { recursive: true, withFileTypes: true }))
-    .filter((entry) => entry.isFile())
-    .map((entry) => path.relative(folder, path.join(entry.parentPath, entry.name)))
-    .sort();
-const verifiedPartitions = () =>
-  database.query<{ partition: string }>(
-    'select partition from posthorn.archived_partitions where verified_at is not null',
-  );
-
-/** All values of all files, as text. */
-async function contentOf(folder: string): Promise<string> {
-  const texts: string[] = [];
-  for (const name of await filesIn(folder))
-    if (name.endsWith('.parquet'))
-      for await (const group of readValues(path.join(folder, name)))
-        for (const value of group.flatMap((values) => Object.values(values)))
-          texts.push(value instanceof Uint8Array ? Buffer.from(value).toString() : String(value));
-  return texts.join('\n');
-}
+const { store, verifiedPartitions } = oldEventsIn(() => database);
 
 /** What `posthorn archive verify` finds wrong. */
 async function problemsOf(url: string): Promise<string[]> {
@@ -228,7 +200,7 @@ describe('LIF-3: expunged data in operational events', () => {
     };
     await database.query(
       `insert into posthorn.endpoints (id, tenant, url, config, version) values ($1, 'posthorn', 'http://127.0.0.1/', '{"operator":true}', 1)`,
-      [endpointId],
+      [newId(Date.now())],
     );
     const text = `${SECRET} orders (hooks.example.com)`;
     await add({ groups: [{ type: 'posthorn.circuit.opened', items: [{ tenant: SECRET, text }] }] });
@@ -454,10 +426,46 @@ test('LIF-2: a process that lost its lock records and replaces nothing', async (
   }
   await runArchiveOnce(database, { url });
   expect(await verifiedPartitions()).toHaveLength(2);
+  // Nor does it replace a file with expunged data: another process may have replaced it.
+  await database.query(
+    "insert into posthorn.expunged (kind, id, applied_at) values ('tenant', 'acme', now())",
+  );
+  const before = await contentOf(folder);
+  const wrap = (inner: ArchiveStore): ArchiveStore => ({
+    ...inner,
+    async readTombstones(...args) {
+      await loseLock();
+      return inner.readTombstones(...args);
+    },
+  });
+  await expect(runArchiveOnce(database, { url, wrap })).rejects.toThrow(/lost its lock/);
+  expect(await contentOf(folder)).toBe(before);
+  await runArchiveOnce(database, { url });
+  expect(await contentOf(folder)).not.toBe(before);
   expect(await problemsOf(url)).toEqual([]);
 });
 
-test('LIF-3: what is expunged during an export makes its file stale, whatever the clock of this machine says', async () => {
+test('LIF-2: a process that gets no processor for longer than ten seconds keeps its lock', async () => {
+  const { url } = await newArchive();
+  await createDay(database, startOfDay(50));
+  await store(50, 'delivered');
+  await dropArchived(database);
+  let hasWaited = false;
+  const wrap = (inner: ArchiveStore): ArchiveStore => ({
+    ...inner,
+    async recordPart(...args) {
+      // Its timers do not run meanwhile, as if other processes used the processor.
+      if (!hasWaited) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 12_000);
+      hasWaited = true;
+      return inner.recordPart(...args);
+    },
+  });
+  await runArchiveOnce(database, { url, wrap });
+  expect(hasWaited).toBe(true);
+  expect(await verifiedPartitions()).toHaveLength(2);
+});
+
+test('LIF-3: what is expunged during an export makes its file stale, whatever the clocks say', async () => {
   const { url } = await newArchive();
   await createDay(database, startOfDay(50));
   const { id } = await store(50, 'delivered');
@@ -468,18 +476,20 @@ test('LIF-3: what is expunged during an export makes its file stale, whatever th
     url,
     wrap: (inner) => ({
       ...inner,
-      async recordPart(part, startedAt) {
-        await database.query(
-          "insert into posthorn.expunged (kind, id, applied_at) values ('event', $1, now()) on conflict do nothing",
-          [id],
-        );
-        await inner.recordPart(part, startedAt);
+      async recordPart(part, lastTombstone) {
+        // As if the clock of the database had been set back by a day.
+        if (part.kind === 'attempts')
+          await database.query(
+            "insert into posthorn.expunged (kind, id, at, applied_at) values ('event', $1, now() - interval '1 day', now()) on conflict do nothing",
+            [id],
+          );
+        await inner.recordPart(part, lastTombstone);
       },
     }),
   });
   expect(
     await database.query('select kind from posthorn.archive_parts where stale_at is not null order by kind'),
-  ).toEqual([{ kind: 'attempts' }, { kind: 'deliveries' }]);
+  ).toEqual([{ kind: 'attempts' }]);
 });
 
 test('LIF-3: closing a tenant is quick beside many endpoints and many files', async () => {

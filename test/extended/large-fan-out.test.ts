@@ -151,3 +151,32 @@ test('500 rows of the outbox for 2,000 endpoints each all become events, in boun
   expect(Math.max(...latencies)).toBeLessThan(3_000);
   expect(await peakMemory(posthorn)).toBeLessThan(600);
 });
+
+test('one event for 100,000 endpoints is accepted and written, in bounded memory, while other tenants are served', async () => {
+  const database = await newDatabase();
+  const posthorn = await start(database);
+  const count = 100_000;
+  for (let made = 0; made < count; made += 20_000)
+    await createManyEndpoints(database, { tenant: 'wide', url: NOWHERE, count: 20_000 });
+  await publish(posthorn, { tenant: 'other', type: 'a.b', data: 0 });
+  let isOver = false;
+  const attack = (async () => {
+    const event = { tenant: 'wide', type: 'a.b', data: 1, deliver_at: tomorrow() };
+    const accepted = await publish(posthorn, event, { timeoutMs: 60_000 });
+    expect(accepted.deliveries).toBe(count);
+    await eventually(
+      'every delivery is written',
+      async () => (await database.query('select from posthorn.fan_out_slices limit 1')).length === 0,
+      { timeoutMs: 240_000 },
+    );
+    const { body } = await posthorn.api('GET', `/v1/events/${accepted.id}`);
+    expect(body).toMatchObject({ deliveries: count, unwritten_deliveries: 0 });
+  })().finally(() => {
+    isOver = true;
+  });
+  const latencies = await publishMeanwhile(posthorn, () => isOver);
+  await attack;
+  expect(await countDeliveries(database, 'wide')).toBe(count);
+  expect(Math.max(...latencies)).toBeLessThan(3_000);
+  expect(await peakMemory(posthorn)).toBeLessThan(600);
+});

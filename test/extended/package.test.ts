@@ -3,57 +3,34 @@
  * tarball in another directory. npm uses its cache as far as possible.
  */
 import { execFileSync, type SpawnOptions, spawn } from 'node:child_process';
-import { cp, mkdtemp, realpath, rm } from 'node:fs/promises';
+import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { ROOT, readBlocks } from '../support/doc-blocks.ts';
+import { cleanEnvironment, copyCheckout } from '../support/clone.ts';
+import { readBlocks } from '../support/doc-blocks.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/posthorn.ts';
 import { startReceiver } from '../support/receiver.ts';
 
-/** npm may have to download packages that are not in its cache. */
-const INSTALL_MS = 600_000;
-const PRINTED_MS = 280_000;
+/** npm may have to download packages that are not in its cache, and what the registry says about each of them. */
+const INSTALL_MS = 900_000;
+const PRINTED_MS = 800_000;
 const [START, INSTALL] = readBlocks('README.md')
   .filter(({ options }) => options['run-by'] === 'test/extended/package.test.ts')
   .map(({ text }) => text);
 
 let home: string;
 let clone: string;
-let cache: string;
 
 beforeAll(async () => {
   // All users may enter it: root runs PostgreSQL as another user.
   home = await realpath(await mkdtemp(path.join(tmpdir(), 'posthorn-package-')));
   execFileSync('chmod', ['755', home]);
   clone = path.join(home, 'clone');
-  cache = execFileSync('npm', ['config', 'get', 'cache'], { encoding: 'utf8' }).trim();
-  const files = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
-    cwd: ROOT,
-    encoding: 'utf8',
-  });
-  for (const file of files.split('\0').filter(Boolean))
-    await cp(path.join(ROOT, file), path.join(clone, file)).catch((error: NodeJS.ErrnoException) => {
-      // A file that was deleted, but not yet committed.
-      if (error.code !== 'ENOENT') throw error;
-    });
+  await copyCheckout(clone);
 }, INSTALL_MS);
 afterAll(() => rm(home, { recursive: true, force: true, maxRetries: 5 }));
-
-/** Contains nothing of this checkout: neither its programs nor its npm settings. */
-function environment(node = ''): Record<string, string> {
-  const folders = (process.env.PATH ?? '')
-    .split(path.delimiter)
-    .filter((folder) => !folder.includes('node_modules'));
-  return {
-    PATH: [...(node === '' ? [] : [node]), ...folders].join(path.delimiter),
-    HOME: home,
-    npm_config_cache: cache,
-    npm_config_prefer_offline: 'true',
-    npm_config_update_notifier: 'false',
-  };
-}
 
 function start(script: string, options: SpawnOptions) {
   const child = spawn('bash', ['-euo', 'pipefail', '-c', script], {
@@ -105,7 +82,7 @@ async function expectConsole(url: string): Promise<void> {
 test(
   'README.md: npm ci && npm start on a clean clone starts a server with its console',
   async () => {
-    const env = { ...environment(), PORT: String(await freePort()) };
+    const env = { ...cleanEnvironment(home), PORT: String(await freePort()) };
     const started = start(START!, { cwd: clone, env });
     const url = await started.untilPrinted(/API\s+(http:\/\/\S+)\/v1/);
     await expectConsole(url);
@@ -117,7 +94,7 @@ test(
 test(
   'README.md: after npm pack and an installation elsewhere, dev delivers a webhook, serves the console, and doctor finds no problem',
   async () => {
-    const env = { ...environment(path.dirname(process.execPath)), PORT: String(await freePort()) };
+    const env = { ...cleanEnvironment(home, path.dirname(process.execPath)), PORT: String(await freePort()) };
     const started = start(INSTALL!, { cwd: clone, env });
     const url = await started.untilPrinted(/API\s+(http:\/\/\S+)\/v1/);
     const key = await started.untilPrinted(/Admin key\s+(\S+)/);

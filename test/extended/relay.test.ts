@@ -4,7 +4,14 @@ import { readFile } from 'node:fs/promises';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
-import { arrivals, createEndpoint, newReceiver, newTenant, usePosthorn } from '../support/posthorn.ts';
+import {
+  arrivals,
+  createEndpoint,
+  expectStatus,
+  newReceiver,
+  newTenant,
+  usePosthorn,
+} from '../support/posthorn.ts';
 import { dropSlot, newShop, runRelay, type Shop, startRelay } from '../support/relay.ts';
 
 const posthorn = usePosthorn({ env: { POSTHORN_MAX_EVENT_BYTES: '4MiB' } });
@@ -111,6 +118,67 @@ describe.each(['poll', 'cdc'] as const)('%s', (mode) => {
     await insertRow(shop, tenant, '"while it was stopped"');
     await start(shop);
     await untilEvents(tenant, 301);
+  });
+
+  test('VER-1: events that do not match their schema are never refused, but flagged, delivered and listed', async () => {
+    const shop = await newShop(mode);
+    const tenant = newTenant();
+    const receiver = await newReceiver();
+    await createEndpoint(posthorn, { url: receiver.url, tenant, ordering: 'fifo' });
+    const schema = { type: 'object', required: ['id'], properties: { id: { type: 'string' } } };
+    const types = {
+      strict: `${mode}.strict`,
+      warn: `${mode}.warn`,
+      off: `${mode}.off`,
+      unknown: `${mode}.unknown`,
+    };
+    for (const validation of ['strict', 'warn', 'off'] as const) {
+      const path = `/v1/event-types/${types[validation]}`;
+      await expectStatus(posthorn.api('PUT', `${path}/versions/v1`, { schema }), 201);
+      await expectStatus(posthorn.api('PUT', path, { validation }), 200);
+    }
+    await expectStatus(posthorn.api('PUT', `/v1/tenants/${tenant}`, { validation: 'strict' }), 200);
+    // What the API refuses.
+    const refused = await expectStatus(
+      posthorn.api('POST', '/v1/events', { tenant, type: types.strict, data: {} }),
+      422,
+    );
+    expect(refused.body.code).toBe('payload_invalid');
+
+    await start(shop);
+    await insertRow(shop, tenant, '{}', types.strict);
+    await insertRow(shop, tenant, '{"id":"1"}', types.strict);
+    await insertRow(shop, tenant, '{}', types.warn);
+    await insertRow(shop, tenant, '{}', types.off);
+    await insertRow(shop, tenant, '{}', types.unknown);
+    await shop.query(
+      "insert into posthorn_outbox (tenant, type, data, schema_version) values ($1, $2, '{}', 'v9')",
+      [tenant, types.strict],
+    );
+    await receiver.waitFor(6);
+    const missing = [{ path: 'data.id', message: 'is required' }];
+    const found = (await untilEvents(tenant, 6)).map(({ type, data, options }) => [
+      type,
+      data,
+      (options?.schema_errors as { path: string }[] | undefined) ?? null,
+    ]);
+    expect(found).toHaveLength(6);
+    expect(found).toEqual(
+      expect.arrayContaining([
+        [types.strict, '{}', missing],
+        [types.strict, '{"id":"1"}', null],
+        [types.warn, '{}', missing],
+        [types.off, '{}', null],
+        [types.unknown, '{}', [{ path: 'type', message: 'is not in the catalogue' }]],
+        [types.strict, '{}', [expect.objectContaining({ path: 'schema_version' })]],
+      ]),
+    );
+    await eventually('the failures are listed', async () => {
+      const { body } = await posthorn.api('GET', `/v1/event-types/${types.strict}/failures?tenant=${tenant}`);
+      return body.data.filter(({ result }: { result: string }) => result === 'flagged').length === 2;
+    });
+    expect(Number((await sourceState(shop.slot))?.rejected)).toBe(0);
+    await eventually('the table is empty', async () => (await rowsLeft(shop)) === 0);
   });
 
   test('OUT-3: an invalid row is marked and recorded, and blocks no other row', async () => {

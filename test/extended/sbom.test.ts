@@ -1,4 +1,4 @@
-/** `npm run sbom` lists what users install and what the console contains. */
+/** `npm run sbom` lists what users install and what the console and the guide contain. */
 import { execFileSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 import { shippedPackages } from '../../scripts/supply-chain.ts';

@@ -44,7 +44,7 @@ test('a delivery that was on the wire in three counted crashes of its worker die
   }
 });
 
-test('a delivery that only runs beside poison is delivered', async () => {
+test('a delivery that is on the wire beside a poison delivery is delivered', async () => {
   const database = await createTestDatabase();
   const [deadly, slow] = [await newReceiver(), await newReceiver()];
   const env = { POSTHORN_CAREFUL_AFTER_CRASHES: '1', POSTHORN_DEAD_AFTER_MS: '1s' };

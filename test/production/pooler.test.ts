@@ -8,8 +8,15 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { migrate } from '../../src/postgres/migrate.ts';
 import { detectPooling } from '../../src/postgres/pooler.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { readBlocks } from '../support/doc-blocks.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Pgbouncer, startPgbouncer, whyNoPgbouncer } from '../support/pgbouncer.ts';
+import { needs } from '../support/needs.ts';
+import {
+  type Pgbouncer,
+  startPgbouncer,
+  startPrintedPgbouncer,
+  whyNoPgbouncer,
+} from '../support/pgbouncer.ts';
 import { type PostgresqlServer, startPostgresql } from '../support/postgresql-versions.ts';
 import {
   arrivals,
@@ -21,13 +28,12 @@ import {
   TEST_SETTINGS,
   untilDeliveries,
 } from '../support/posthorn.ts';
+import { runPrinted } from '../support/printed-commands.ts';
 import { startProcess } from '../support/processes.ts';
 import { newShop, startRelay } from '../support/relay.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 
-const title = whyNoPgbouncer === null ? 'a pooler' : `a pooler (${whyNoPgbouncer})`;
-
-describe.skipIf(whyNoPgbouncer !== null)(title, () => {
+describe('a pooler', needs(whyNoPgbouncer), () => {
   let server: PostgresqlServer;
   beforeAll(async () => {
     server = await startPostgresql(18);
@@ -95,6 +101,21 @@ describe.skipIf(whyNoPgbouncer !== null)(title, () => {
     expect(output).toContain('leases, LISTEN and NOTIFY use POSTHORN_DIRECT_DATABASE_URL');
   });
 
+  test('docs/operate/poolers.md: `posthorn doctor` accepts both addresses, with the printed settings of PgBouncer', async () => {
+    const database = await newDatabase();
+    const pooler = await startPrintedPgbouncer(database.url);
+    onTestFinished(() => pooler.stop());
+    const [bothAddresses] = readBlocks('docs/operate/poolers.md').filter(({ language }) => language === 'sh');
+    const output = await runPrinted(bothAddresses!.text, {
+      env: TEST_SETTINGS,
+      replace: {
+        'postgres://posthorn@pgbouncer.internal:6432/posthorn': pooler.urlOf(database.url),
+        'postgres://posthorn@db.internal:5432/posthorn': database.url,
+      },
+    });
+    expect(output).toContain('leases, LISTEN and NOTIFY use POSTHORN_DIRECT_DATABASE_URL');
+  });
+
   test('a POSTHORN_DIRECT_DATABASE_URL that leads through a pooler or to another database is refused', async () => {
     const pooler = await startPooler('transaction', 1);
     const [database, other] = [await newDatabase(), await newDatabase()];
@@ -143,7 +164,8 @@ describe.skipIf(whyNoPgbouncer !== null)(title, () => {
           ),
         ),
       );
-      await database.query("select posthorn.publish('a.published', '{}', 'a')");
+      // In the transaction of a producer, who chooses the setting.
+      await database.query("set synchronous_commit = on; select posthorn.publish('a.published', '{}', 'a')");
       const shop = await newShop('poll', { serverUrl: server.url });
       await startRelay({
         from: shop.url,

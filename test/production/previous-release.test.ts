@@ -4,7 +4,7 @@
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm, symlink } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -45,8 +45,12 @@ async function checkOut(directory: string): Promise<string> {
     maxBuffer: 2 ** 28,
   });
   execFileSync('tar', ['x', '-C', directory], { input: archive });
-  // It has the same dependencies.
+  // It has the same dependencies, except for one that it imports and uses only on a terminal.
   await symlink(path.join(ROOT, 'node_modules'), path.join(directory, 'node_modules'));
+  const pretty = path.join(directory, 'src/node_modules/pino-pretty');
+  await mkdir(pretty, { recursive: true });
+  await writeFile(path.join(pretty, 'package.json'), '{ "type": "module", "main": "index.js" }');
+  await writeFile(path.join(pretty, 'index.js'), 'export default () => process.stdout;');
   const main = path.join(directory, 'src/cli/main.ts');
   if (!existsSync(main)) throw new Error(`${PREVIOUS} has no src/cli/main.ts.`);
   return main;

@@ -2,7 +2,16 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { createTestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
-import { freePort, MAIN, startTestPosthorn, TEST_SETTINGS } from '../support/posthorn.ts';
+import { lockRows } from '../support/lock-rows.ts';
+import {
+  createEndpoint,
+  freePort,
+  MAIN,
+  newReceiver,
+  publish,
+  startTestPosthorn,
+  TEST_SETTINGS,
+} from '../support/posthorn.ts';
 import { startProcess } from '../support/processes.ts';
 
 async function newDatabase() {
@@ -55,4 +64,62 @@ test('with POSTHORN_READY_NEEDS_WORKERS=false, an API server is ready without wo
   });
   expect((await api.api('GET', '/readyz')).status).toBe(200);
   await api.stop();
+});
+
+test('a server is not ready while its worker renews its lease but can record no results, and its log says so', async () => {
+  const database = await newDatabase();
+  const posthorn = await startTestPosthorn({
+    database,
+    env: {
+      POSTHORN_READY_NEEDS_WORKERS: 'true',
+      POSTHORN_HEARTBEAT_MS: '50',
+      POSTHORN_PROOF_MS: '200',
+      POSTHORN_DEAD_AFTER_MS: '500',
+    },
+  });
+  onTestFinished(async () => {
+    await posthorn.stop();
+  });
+  const receivers = [await newReceiver(), await newReceiver()];
+  for (const [index, receiver] of receivers.entries()) {
+    receiver.hang();
+    const tenant = `tenant-${index}`;
+    await createEndpoint(posthorn, { url: receiver.url, tenant });
+    await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+    await receiver.waitFor(1);
+  }
+  const readiness = async () => (await posthorn.api('GET', '/readyz')).status;
+  expect(await readiness()).toBe(200);
+  const unlock = await lockRows(database, 'lock table posthorn.queue in exclusive mode');
+  for (const receiver of receivers) receiver.release();
+  await eventually('it is not ready', async () => (await readiness()) === 503);
+  expect((await posthorn.api('GET', '/readyz')).body.detail).toBe(
+    'The workers of 256 of 256 shards cannot read deliveries or record results.',
+  );
+  await eventually('its log says so', () => /cannot read deliveries.*not ready/.test(posthorn.output()), {
+    saw: posthorn.output,
+  });
+  await unlock();
+  await eventually('it is ready again', async () => (await readiness()) === 200);
+  await eventually('its log says so', () => posthorn.output().includes('ready again'));
+});
+
+test('a server is not ready while it can store no events of any tenant', async () => {
+  const database = await newDatabase();
+  const posthorn = await startTestPosthorn({
+    database,
+    env: { POSTHORN_HEARTBEAT_MS: '50', POSTHORN_PROOF_MS: '200', POSTHORN_DEAD_AFTER_MS: '500' },
+  });
+  onTestFinished(async () => {
+    await posthorn.stop();
+  });
+  const unlock = await lockRows(database, 'lock table posthorn.events in exclusive mode');
+  const posts = ['a', 'b'].map((tenant) =>
+    posthorn.api('POST', '/v1/events', { tenant, type: 'a.b', data: 1 }),
+  );
+  await eventually('it is not ready', async () => (await posthorn.api('GET', '/readyz')).status === 503);
+  expect((await posthorn.api('GET', '/readyz')).body.detail).toBe('This server could not store new events.');
+  await unlock();
+  expect((await Promise.all(posts)).map(({ status }) => status)).toEqual([202, 202]);
+  expect((await posthorn.api('GET', '/readyz')).status).toBe(200);
 });

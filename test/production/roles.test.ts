@@ -1,8 +1,12 @@
-/** Least privilege: one role owns the schema and migrates, another one serves and owns nothing. */
+/**
+ * Least privilege: one role owns the schema and migrates, another one serves and owns nothing. Runs the blocks of
+ * docs/operate/roles.md; only names, passwords and addresses differ.
+ */
 import { randomBytes } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 import { firstIdAt, newId } from '../../src/domain/ids.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { readBlocks } from '../support/doc-blocks.ts';
 import {
   createEndpoint,
   MAIN,
@@ -12,46 +16,55 @@ import {
   TEST_SETTINGS,
   untilDeliveries,
 } from '../support/posthorn.ts';
+import { runPrintedUntil } from '../support/printed-commands.ts';
 import { startProcess } from '../support/processes.ts';
 import { createDay, dropPartitions, keepDays, startOfDay, storeOldEvent } from '../support/retention.ts';
+
+const blocks = readBlocks('docs/operate/roles.md');
+const [oneRole, twoRoles, grantsOnTables] = blocks
+  .filter(({ language }) => language === 'sql')
+  .map(({ text }) => text);
+const serveAsTwoRoles = blocks.find(({ language }) => language === 'sh')!.text;
 
 interface Roles {
   readonly database: TestDatabase;
   readonly owner: string;
   readonly server: string;
   urlOf(role: string): string;
+  /** Runs SQL of the page with these roles, as a superuser. */
+  runSql(text: string): Promise<void>;
 }
 
-/** Creates the roles as docs/operate/roles.md does, before `posthorn migrate`. */
-async function newRoles(): Promise<Roles> {
+/** Creates roles with the SQL of the page, before `posthorn migrate`. */
+async function newRoles(sql = twoRoles!): Promise<Roles> {
   const database = await createTestDatabase({ empty: true });
   const suffix = randomBytes(4).toString('hex');
   const [owner, server] = [`owner_${suffix}`, `server_${suffix}`];
   const password = randomBytes(12).toString('hex');
-  for (const role of [owner, server])
-    await database.query(`create role ${role} login password '${password}'`);
-  await database.query(`create schema posthorn authorization ${owner}`);
-  await database.query(`grant usage on schema posthorn to ${server}`);
-  for (const grant of [
-    'select, insert, update, delete on tables',
-    'usage, select on sequences',
-    'execute on functions',
-  ])
+  const runSql = async (text: string): Promise<void> => {
     await database.query(
-      `alter default privileges for role ${owner} in schema posthorn grant ${grant} to ${server}`,
+      text
+        .replaceAll(/\bposthorn_owner\b|(?<=role |authorization )posthorn\b/g, owner)
+        .replaceAll(/\bposthorn_server\b/g, server)
+        .replaceAll("'…'", `'${password}'`),
     );
+  };
   onTestFinished(async () => {
-    await database.query(`drop owned by ${server}; drop owned by ${owner} cascade`);
-    await database.query(`drop role ${server}; drop role ${owner}`);
+    for (const { name } of await database.query(
+      'select rolname as name from pg_roles where rolname = any($1)',
+      [[server, owner]],
+    ))
+      await database.query(`drop owned by ${name} cascade; drop role ${name}`);
     await database.drop();
   });
+  await runSql(sql);
   const urlOf = (role: string): string => {
     const url = new URL(database.url);
     url.username = role;
     url.password = password;
     return url.href;
   };
-  return { database, owner, server, urlOf };
+  return { database, owner, server, urlOf, runSql };
 }
 
 async function run(command: string, databaseUrl: string) {
@@ -60,10 +73,34 @@ async function run(command: string, databaseUrl: string) {
 }
 
 test('if the schema exists, its owner needs no right to create schemas in the database', async () => {
-  const { owner, urlOf } = await newRoles();
+  const { owner, urlOf } = await newRoles(oneRole);
   const { code, output } = await run('migrate', urlOf(owner));
   expect(output).toContain('Applied: 0001');
   expect(code).toBe(0);
+});
+
+test('the commands of the page migrate as the owner and serve as the other role', async () => {
+  const { owner, server, urlOf } = await newRoles();
+  const output = await runPrintedUntil('is running', serveAsTwoRoles, {
+    env: TEST_SETTINGS,
+    replace: {
+      'postgres://posthorn_owner@db.internal/posthorn': urlOf(owner),
+      'postgres://posthorn_server@db.internal/posthorn': urlOf(server),
+    },
+  });
+  expect(output).toContain('Applied: 0001');
+  expect(output).toContain('the role may use every table, sequence and function');
+});
+
+test('a role for servers can be added to a schema that has tables', async () => {
+  const withoutDefaults = twoRoles!.replaceAll(/alter default privileges[^;]*;/g, '');
+  const { owner, server, urlOf, runSql } = await newRoles(withoutDefaults);
+  await run('migrate', urlOf(owner));
+  expect((await run('doctor', urlOf(server))).output).toContain('The role lacks ');
+  await runSql(grantsOnTables!);
+  expect((await run('doctor', urlOf(server))).output).toContain(
+    'the role may use every table, sequence and function',
+  );
 });
 
 test('without the schema and the right to create it, `posthorn migrate` says what to do', async () => {

@@ -88,7 +88,9 @@ function checkDelivery(world: World, id: Uuid): string[] {
     problems.push(`${name} is recorded as delivered, but was not`);
   if (finished?.reason === 'debounced') problems.push(...checkDebounced(world, id, name));
   const replayedAt = world.replayed.get(id) ?? 0;
-  if (dead !== undefined && (world.lastStart.get(id) ?? 0) < replayedAt)
+  // A replay that waits when its endpoint is disabled is dropped, and the delivery is a dead letter again.
+  const wasDisabled = (world.disabled.get((dead ?? finished)!.endpointId) ?? 0) >= replayedAt;
+  if (dead !== undefined && !wasDisabled && (world.lastStart.get(id) ?? 0) < replayedAt)
     problems.push(`${name} was replayed, and not sent again`);
   const recorded = countAttempts(store, id);
   const { attempts } = (dead ?? finished)!;
@@ -96,8 +98,11 @@ function checkDelivery(world: World, id: Uuid): string[] {
   return problems;
 }
 
-/** A delivery that was debounced points to one that was sent. */
-function checkDebounced({ store, lastStart }: World, id: Uuid, name: string): string[] {
+/** A delivery that was debounced points to one that was sent. It was not on the wire when it was skipped. */
+function checkDebounced({ store, lastStart, checks }: World, id: Uuid, name: string): string[] {
+  const { attempts } = store.finished.get(id)!;
+  if (checks.wasOnWire(id, attempts, store.debouncedAt.get(id)!))
+    return [`${name} was on the wire when it was debounced`];
   const by = store.debounced.get(id);
   if (by === undefined) return [`${name} was debounced by nothing`];
   const end = store.finished.get(by)?.status;

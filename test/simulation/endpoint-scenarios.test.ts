@@ -288,6 +288,30 @@ describe('a FIFO endpoint', () => {
     expect(world.requests).toBe(2);
   });
 
+  it('waits for the request of a dead worker, even if it is disabled and enabled again after the takeover', async () => {
+    const world = new World(5);
+    const endpoint = world.addEndpoint({ ordering: 'fifo', timeout_ms: 20_000 }, () => ({
+      status: 200,
+      afterMs: 19_000,
+    }));
+    const first = await world.addProcess();
+    await world.run(2_000);
+    world.publish([endpoint.id], first);
+    await world.run(1_000);
+    world.crash(first);
+    const second = await world.addProcess();
+    world.disable(endpoint.id);
+    await world.run(5_000);
+    world.enable(endpoint.id);
+    await world.run(500);
+    const publication = world.publish([endpoint.id], second);
+    // Every request is checked: two at once would be a violation.
+    await world.run(60_000);
+    world.checkEnd();
+    const { deliveryId } = publication;
+    expect(world.firstStart.get(deliveryId)! - world.accepted.get(deliveryId)!.at).toBeGreaterThan(10_000);
+  });
+
   it('gets its deliveries one after the other, in order, whichever process accepted them', async () => {
     const world = new World(15);
     const endpoint = world.addEndpoint({ ordering: 'fifo' }, () => ({ status: 200, afterMs: 3 }));

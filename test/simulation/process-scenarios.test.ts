@@ -1,5 +1,6 @@
 /** Situations of processes and their store on virtual time, with the real accept stage and the real engine. */
 import { describe, expect, it } from 'vitest';
+import type { SimulatedProcess } from './simulated-process.ts';
 import { type Answer, World } from './world.ts';
 
 const OK: Answer = { status: 200, afterMs: 20 };
@@ -175,6 +176,28 @@ describe('ownership', () => {
   });
 });
 
+describe('FAN-4: a FIFO endpoint with batches', () => {
+  it('gets nothing before the deadline of a batch that a crashed worker sent, though the events of the batch are gone', async () => {
+    const timeoutMs = 20_000;
+    const world = new World(21);
+    const endpoint = world.addEndpoint(
+      { ordering: 'fifo', timeout_ms: timeoutMs, batch: { max_events: 2, max_wait_ms: 0 } },
+      (_, { number }) => ({ status: 200, afterMs: number === 1 ? timeoutMs - 1_000 : 20 }),
+      0,
+    );
+    const workers = [await world.addProcess(), await world.addProcess()];
+    await world.run(6_000);
+    const owner = workers.find(({ workerId }) => workerId === world.store.ownerOf(endpoint.id))!;
+    const other = workers.find((worker) => worker !== owner)!;
+    const { deliveryId: gone } = await publishOne(world, endpoint.id, owner);
+    world.crash(owner);
+    for (const row of world.store.queue.of(endpoint.id)) world.store.queue.delete(row);
+    const next = await publishOne(world, endpoint.id, other);
+    await world.run(2 * timeoutMs);
+    expect(world.firstStart.get(next.deliveryId)! - world.firstStart.get(gone)!).toBeGreaterThan(timeoutMs);
+  });
+});
+
 describe('a slow store', () => {
   it('stops new requests at the limit of unrecorded results', async () => {
     const world = new World(16, { limits: { unsettledCap: 10 } });
@@ -194,3 +217,70 @@ describe('a slow store', () => {
     world.checkEnd();
   });
 });
+
+describe('a store whose clock is wrong by 40 days', () => {
+  const DAY_MS = 86_400_000;
+
+  it.each([
+    [40, 100],
+    [-40, 100],
+    [40, 60_000],
+    [-40, 60_000],
+  ])(
+    '(%d, for %d ms) makes no dead letters, and holds nothing back when it is right again',
+    async (days, forMs) => {
+      const world = new World(7);
+      let isDown = true;
+      const failing = (): Answer => (isDown ? { status: 500, afterMs: 20 } : OK);
+      const throttled = (): Answer => (isDown ? { status: 429, afterMs: 20, retryAfterMs: 2_000 } : OK);
+      const retry = { schedule: [0, ...Array.from({ length: 60 }, () => 2)], jitter: 'none' as const };
+      const breaker = { consecutive: 2, cooldown_seconds: 3, max_cooldown_seconds: 5 };
+      const endpoints = [
+        world.addEndpoint({ retry, breaker: null }, failing),
+        world.addEndpoint({ retry, breaker }, failing),
+        world.addEndpoint({ retry, breaker: null }, throttled),
+        world.addEndpoint({ retry, breaker, ordering: 'fifo' }, failing),
+        world.addEndpoint({ retry, breaker: null, batch: { max_events: 3, max_wait_ms: 200 } }, failing),
+      ];
+      const workers = [await world.addProcess(), await world.addProcess()];
+      await world.run(10_000);
+      for (const { id } of endpoints) world.publish([id], workers[0]!);
+      await world.run(1_000);
+      world.time.storeErrorMs = days * DAY_MS;
+      await world.run(forMs);
+      world.time.storeErrorMs = 0;
+      await world.run(20_000);
+      isDown = false;
+      await world.run(30_000);
+      world.checkEnd();
+      expect([...world.store.deadLetters.values()]).toEqual([]);
+      expect(world.delivered.size).toBe(endpoints.length);
+      expect(world.duplicates).toBe(0);
+    },
+  );
+
+  it('takes a replay that is requested meanwhile', async () => {
+    const world = new World(8);
+    const endpoint = world.addEndpoint({}, ok);
+    const worker = await world.addProcess();
+    await world.run(10_000);
+    const { deliveryId } = await publishOne(world, endpoint.id, worker);
+    for (const days of [-40, 40]) {
+      world.time.storeErrorMs = days * DAY_MS;
+      const replays = [{ id: deliveryId, endpointId: endpoint.id }];
+      await world.time.inside(worker.process, () => void worker.queue.replay(replays, worker.clock.now()));
+      await world.run(100);
+      world.time.storeErrorMs = 0;
+      const before = world.requests;
+      await world.run(10_000);
+      expect(world.requests).toBe(before + 1);
+    }
+    world.checkEnd();
+  });
+});
+
+async function publishOne(world: World, endpointId: string, to: SimulatedProcess) {
+  const publication = world.publish([endpointId], to);
+  await world.run(1_000);
+  return publication;
+}

@@ -1,6 +1,6 @@
 /** Rules that every request must obey at the moment it is sent, whatever fails meanwhile. */
 
-import { type Endpoint, shardOf } from '../../src/domain/endpoint.ts';
+import type { Endpoint } from '../../src/domain/endpoint.ts';
 import { eventIdOfDelivery, type Uuid } from '../../src/domain/ids.ts';
 import type { MemoryStore } from '../../src/memory/memory-store.ts';
 import type { ShardRow } from '../../src/memory/rows.ts';
@@ -19,6 +19,7 @@ export interface Wire extends Sender {
   readonly number: number;
   /** All deliveries of the request and the numbers of their attempts. */
   readonly members: readonly Member[];
+  readonly shard: ShardRow;
   readonly epoch: number;
   readonly start: number;
   readonly end: number;
@@ -42,6 +43,8 @@ export class RequestChecks {
   fullBatches = 0;
   /** The slowest connection to a receiver so far. */
   slowestConnectMs = 0;
+  /** When deliveries were last replayed. */
+  readonly replays = new Map<Uuid, number>();
   readonly #store: MemoryStore;
   readonly #startedAt: number;
   /** The slowest call to the store so far. */
@@ -64,8 +67,8 @@ export class RequestChecks {
   /** Call this before the request is sent. */
   onSend(sender: Sender, request: AttemptRequest, durationMs: number): void {
     const { endpoint, deliveryId, number } = request;
-    const start = this.#store.now();
-    const shard = this.#store.shards[shardOf(endpoint.id)]!;
+    const start = this.#store.visibleNow();
+    const shard = this.#store.shards[this.#store.shardOfLane(endpoint.id)]!;
     const missedReplay =
       this.#store.queue.get(deliveryId)?.trigger === 'replay' && request.retryReason !== 'replay';
     const end = start + durationMs;
@@ -75,6 +78,7 @@ export class RequestChecks {
       deliveryId,
       number,
       members,
+      shard,
       epoch: shard.epoch,
       start,
       end,
@@ -86,6 +90,13 @@ export class RequestChecks {
     this.#checkPayload(request, wire);
     this.#wires.set(endpoint.id, [...onWire, wire]);
     for (const member of members) this.#lastWires.set(`${member.deliveryId} ${member.number}`, wire);
+  }
+
+  /** True if the last request of one of the delivery's attempts was on the wire at that time. */
+  wasOnWire(deliveryId: Uuid, attempts: number, at: number): boolean {
+    return Array.from({ length: attempts + 1 }, (_, n) => this.#lastWires.get(`${deliveryId} ${n + 1}`)).some(
+      (wire) => wire !== undefined && wire.start <= at && at < wire.end,
+    );
   }
 
   /** The deliveries that a request carries. The composition of a batch is stored before it is sent. */
@@ -117,7 +128,7 @@ export class RequestChecks {
 
   /** Deliveries whose requests are on the wire just now. */
   get onWire(): Uuid[] {
-    const now = this.#store.now();
+    const now = this.#store.visibleNow();
     return [...this.#wires.values()]
       .flat()
       .flatMap(({ members, end }) => (end > now ? members.map(({ deliveryId }) => deliveryId) : []));
@@ -135,8 +146,7 @@ export class RequestChecks {
       const before = this.#lastWires.get(`${deliveryId} ${number}`);
       if (before !== undefined) {
         this.duplicates += 1;
-        if (!this.#isDuplicateAllowed(before, wire, shard, deliveryId))
-          violate('sent twice without a reason');
+        if (!this.#isDuplicateAllowed(before, wire, deliveryId)) violate('sent twice without a reason');
       }
       const isOnWire = ({ members, epoch }: Wire): boolean =>
         epoch === wire.epoch && members.some((member) => member.deliveryId === deliveryId);
@@ -168,11 +178,9 @@ export class RequestChecks {
    * recording the result took too long, or if a replay was requested while it was on the wire, or earlier
    * and its sender did not know yet.
    */
-  #isDuplicateAllowed(before: Wire, wire: Wire, shard: ShardRow, deliveryId: Uuid): boolean {
-    const row = this.#store.queue.get(deliveryId);
-    // A replay is not counted if it makes no request of its own, but it always restarts the age.
-    const isReplayed = before.missedReplay || (row?.agesFrom ?? 0) >= Math.floor(before.start);
-    const hasDied = shard.uncleanAt.some((at) => at >= before.start);
+  #isDuplicateAllowed(before: Wire, wire: Wire, deliveryId: Uuid): boolean {
+    const isReplayed = before.missedReplay || (this.replays.get(deliveryId) ?? 0) >= before.start;
+    const hasDied = Math.max(before.shard.diedAt, wire.shard.diedAt) >= before.start;
     const handOverFailedAt = before.from.problems.get('hand over requests on the wire') ?? 0;
     const hasStalled = Math.max(before.from.process.stalledAt, handOverFailedAt) >= before.start;
     const isSlow = this.#slowestMs() > 500 && wire.start > before.end + 1_500;

@@ -32,7 +32,7 @@ let conversions = 0;
 export function simulateConversions(options: SimulatedConversionsOptions): Conversions {
   const { store, clock, random, weather, onProblem } = options;
   return new Conversions({
-    versions: { versionsOf: () => VERSIONS, hasNotices: false },
+    versions: { versionsOf: () => VERSIONS, deprecationOf: () => null, hasDeprecations: false },
     store,
     converters: {
       hash: 'ab'.repeat(16),

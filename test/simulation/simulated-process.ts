@@ -23,18 +23,25 @@ import type { DeliveryQueue } from '../../src/ports/delivery-queue.ts';
 import type { FanOutStore } from '../../src/ports/fan-out-store.ts';
 import { Publication } from './publication.ts';
 import { simulateConversions } from './simulated-conversions.ts';
+import {
+  changesEndpoint,
+  countRows,
+  LOCK_TIMEOUT_MS,
+  STATEMENT_TIMEOUT_MS,
+  WRITES_ROWS,
+} from './statements.ts';
 import { Process, type Random, type VirtualTime } from './virtual-time.ts';
 import type { Weather } from './weather.ts';
 
 type Send = EngineStages['send'];
 
-/** Everything that the processes of a world share. */
 const EMPTY_CATALOGUE: CatalogueStore = {
   load: async () => ({ types: [], tenantModes: new Map() }),
   loadSchema: async () => null,
   recordFailures: async () => {},
 };
 
+/** Everything that the processes of a world share. */
 export interface Environment {
   readonly time: VirtualTime;
   readonly random: Random;
@@ -72,13 +79,18 @@ const LIMITS: Limits = {
   sweepMs: 5_000,
   retryAfterCapMs: 60_000,
   drainMs: 10_000,
+  region: null,
+  regionFallbackAfterMs: null,
   ingestBatchRows: 50,
   ingestBatchBytes: 1024 * 1024,
   acceptQueueEvents: 1_000,
+  shedLoopDelayMs: 0,
+  shedCommitMs: 0,
   acceptQueueBytes: 8 * 1024 * 1024,
   idempotencyTtlMs: 86_400_000,
   tenantIngestPerSecond: 0,
   tenantIngestBurst: 1,
+  tenantUnwrittenDeliveries: 1_000_000,
   // So few that an event with some more endpoints is a large fan-out.
   deliveriesPerCommit: 4,
 };
@@ -96,6 +108,7 @@ export interface ProcessOptions {
 
 export class SimulatedProcess {
   readonly process: Process;
+  readonly clock: DatabaseClock;
   readonly engine: Engine;
   readonly ingest: Ingest;
   readonly queue: DeliveryQueue;
@@ -119,6 +132,7 @@ export class SimulatedProcess {
     this.process.clockErrorMs = options.clockErrorMs ?? 0;
     const machineClock = time.clockOf(this.process);
     const clock = new DatabaseClock(machineClock);
+    this.clock = clock;
     let operation = '';
     const link = new Link({
       storeClock: time.storeClock,
@@ -126,12 +140,19 @@ export class SimulatedProcess {
       onCall: (name) => {
         operation = name;
       },
-      latencyMs: () => {
-        const latencyMs = weather().latencyMs();
-        onCall(operation, latencyMs);
+      latencyMs: (_, parameters) => {
+        const { latencyMs: chooseLatency, rowMs } = weather();
+        const latencyMs = chooseLatency() + (rowMs === 0 ? 0 : rowMs * countRows(operation, parameters));
+        onCall(operation, Math.min(latencyMs, STATEMENT_TIMEOUT_MS));
         return latencyMs;
       },
       fault: (operation) => weather().fault(operation),
+      statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+      lockWait: {
+        timeoutMs: LOCK_TIMEOUT_MS,
+        isLocked: (parameters) =>
+          WRITES_ROWS.has(operation) && changesEndpoint(store, weather().lockedEndpoint, parameters),
+      },
     });
     const onProblem = (what: string): void => void this.problems.set(what, time.now());
 
@@ -166,6 +187,7 @@ export class SimulatedProcess {
           onSettling() {},
           onShortage() {},
           onCircuitChanged() {},
+          onLimitsChanged() {},
           onEndpointGone() {},
           onEndpointsConfirmed() {},
           onStoreReplaced() {},
@@ -196,6 +218,7 @@ export class SimulatedProcess {
       clock,
       isLeader: () => this.engine.isLeader,
       onRejected: () => {},
+      onHeld: () => {},
       onProblem,
     });
   }

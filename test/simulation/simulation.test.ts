@@ -10,24 +10,41 @@ import { runStorm } from './storm.ts';
 const STORMS = Number(process.env.SIMULATION_STORMS ?? 20);
 const FIRST_SEED = Number(process.env.SIMULATION_FIRST_SEED ?? 1);
 
-it(`keeps its promises in ${STORMS} storms`, { timeout: 60_000 + STORMS * 2_000 }, async () => {
+it.each([
+  { storms: STORMS, hasRegions: false, title: `keeps its promises in ${STORMS} storms` },
+  {
+    storms: Math.ceil(STORMS / 4),
+    hasRegions: true,
+    title: `SCL-5: keeps its promises in ${Math.ceil(STORMS / 4)} storms with two regions`,
+  },
+])('$title', { timeout: 60_000 + STORMS * 2_000 }, async ({ storms, hasRegions }) => {
   let requests = 0;
   let deliveries = 0;
   let duplicates = 0;
-  for (let seed = FIRST_SEED; seed < FIRST_SEED + STORMS; seed += 1) {
+  let batches = 0;
+  let fullBatches = 0;
+  let debounced = 0;
+  for (let seed = FIRST_SEED; seed < FIRST_SEED + storms; seed += 1) {
     try {
-      const world = await runStorm(seed);
+      const world = await runStorm(seed, { hasRegions });
       requests += world.requests;
       deliveries += world.accepted.size;
       duplicates += world.duplicates;
+      batches += world.checks.batches;
+      fullBatches += world.checks.fullBatches;
+      debounced += world.store.debounced.size;
     } catch (error) {
       throw new Error(`seed ${seed}: ${error instanceof Error ? error.message : String(error)}`, {
         cause: error,
       });
     }
   }
-  expect(deliveries).toBeGreaterThan(STORMS * 50);
+  expect(deliveries).toBeGreaterThan(storms * 50);
+  // FAN-4: the storms reach batches of several events, and deliveries that others superseded.
+  expect(batches).toBeGreaterThan(storms * 10);
+  expect(fullBatches).toBeGreaterThan(storms);
+  expect(debounced).toBeGreaterThan(storms);
   process.stdout.write(
-    `${STORMS} storms: ${deliveries} deliveries, ${requests} requests, ${duplicates} allowed duplicates\n`,
+    `${storms} storms${hasRegions ? ' with two regions' : ''}: ${deliveries} deliveries, ${requests} requests, ${batches} batches (${fullBatches} with several events), ${debounced} debounced, ${duplicates} allowed duplicates\n`,
   );
 });

@@ -14,6 +14,9 @@ const LONGEST_RUN_MS = 20 * 60_000;
 /** A producer without an answer after this time tries another process. */
 const PRODUCER_TIMEOUT_MS = 8_000;
 
+/** Processes believe a step of the store's clock after 15 seconds, if its answers are quick enough. */
+const AGREE_MS = 30_000;
+
 const RETRY = { schedule: [0, 1, 2, 5, 10, 30, 60, 120, 120], jitter: 'proportional' as const };
 const BREAKER = { consecutive: 4, min_requests: 10, cooldown_seconds: 4, max_cooldown_seconds: 15 };
 
@@ -77,11 +80,35 @@ function behave(random: Random, isCalm: () => boolean): Behaviour {
   };
 }
 
+export interface StormOptions {
+  /** Called with the world before the run. */
+  readonly watch?: (world: World) => void;
+  /** True: endpoints and workers have one of two regions, and endpoints change theirs. */
+  readonly hasRegions?: boolean;
+  /** The store's clock is wrong by 40 days now and then, for up to ten seconds. Default true. */
+  readonly hasClockSteps?: boolean;
+  /**
+   * True: processes also start while the running ones use another time than the store, because it stepped less than 15 seconds ago.
+   * A process that starts takes the store's time at once. Until the others follow, deliveries that are taken over may be sent twice
+   * at the same time. Default false.
+   */
+  readonly startsDuringSteps?: boolean;
+  /** True: the store's clock may be wrong for up to a minute, so that processes believe it. Default false: for up to ten seconds. */
+  readonly hasLongSteps?: boolean;
+}
+
 /** Makes one run. Throws a `Violation` if a promise is broken. */
-export async function runStorm(seed: number, watch?: (world: World) => void): Promise<World> {
-  const world = new World(seed, { isOneNode: seed % 2 === 0 });
+export async function runStorm(seed: number, options: StormOptions = {}): Promise<World> {
+  // In some storms large fan-outs reach the limit of their tenant: requests get 429, rows of the outbox wait.
+  const { watch, hasRegions = false } = options;
+  const limits = {
+    ...(seed % 3 === 0 && { tenantUnwrittenDeliveries: 8 }),
+    // In some storms the default region stands in for a region without workers.
+    ...(hasRegions && seed % 4 < 2 && { regionFallbackAfterMs: 3_000 }),
+  };
+  const world = new World(seed, { isOneNode: seed % 2 === 0, limits });
   watch?.(world);
-  await new Storm(world).run();
+  await new Storm(world, options).run();
   return world;
 }
 
@@ -89,11 +116,17 @@ class Storm {
   readonly #world: World;
   readonly #endpoints: Endpoint[] = [];
   readonly #stopped = new Set<SimulatedProcess>();
+  readonly #options: StormOptions;
+  readonly #regions: readonly (string | null)[];
   #isCalm = false;
   #keys = 0;
+  /** When all processes use the store's time again after its last step. */
+  #agreedAt = 0;
 
-  constructor(world: World) {
+  constructor(world: World, options: StormOptions) {
     this.#world = world;
+    this.#options = options;
+    this.#regions = options.hasRegions ? [null, 'eu'] : [null];
   }
 
   async run(): Promise<void> {
@@ -103,6 +136,7 @@ class Storm {
       random.chance(0.1) ? Number.POSITIVE_INFINITY : random.between(0, random.pick([1, 1, 50, 3_000]));
     for (let i = random.integer(8, 25); i > 0; i -= 1) this.#addEndpoint();
     for (let i = random.integer(1, 4); i > 0; i -= 1) await this.#addProcess('all');
+    for (const region of this.#regions) if (region !== null) await this.#addProcess('all', region);
     if (random.chance(0.5)) await this.#addProcess('api');
     await this.#world.run(1_000);
     const endAt = time.now() + STORM_MS;
@@ -110,6 +144,7 @@ class Storm {
       await this.#world.run(random.between(5, 400));
       this.#publishSome();
       if (random.chance(0.15)) await this.#causeFault();
+      if (this.#regions.length > 1 && random.chance(0.1)) this.#changeRegion();
     }
     await this.#calmDown();
     await this.#checkPromptness();
@@ -123,6 +158,10 @@ class Storm {
       // The API refuses the two together.
       delete config.batch;
     }
+    if (this.#regions.length > 1) {
+      const region = random.pick(this.#regions);
+      if (region !== null) config.region = region;
+    }
     const endpoint = this.#world.addEndpoint(
       config,
       behave(random, () => this.#isCalm),
@@ -131,10 +170,38 @@ class Storm {
     return endpoint;
   }
 
-  #addProcess(role: 'all' | 'api'): Promise<SimulatedProcess> {
+  #addProcess(role: 'all' | 'api', region?: string | null): Promise<SimulatedProcess> {
     const { random } = this.#world;
-    const clockErrorMs = random.chance(0.3) ? random.between(-600_000, 600_000) : 0;
-    return this.#world.addProcess({ role, clockErrorMs });
+    const clockErrorMs = this.#clockError();
+    const chosen =
+      region !== undefined || this.#regions.length === 1 ? (region ?? null) : random.pick(this.#regions);
+    return this.#world.addProcess({ role, clockErrorMs, limits: { region: chosen } });
+  }
+
+  #clockError(): number {
+    const { random } = this.#world;
+    return random.chance(0.3) ? random.between(-600_000, 600_000) : 0;
+  }
+
+  /** Somebody changes the region of an endpoint, and sometimes back at once. */
+  #changeRegion(): void {
+    const { random, time, store } = this.#world;
+    const { id } = random.pick(this.#endpoints);
+    store.changeRegion(id, random.pick(this.#regions));
+    if (random.chance(0.3))
+      time.after(random.between(0, 2_000), null, () => store.changeRegion(id, random.pick(this.#regions)));
+  }
+
+  get #mayStart(): boolean {
+    return this.#options.startsDuringSteps === true || this.#world.time.now() >= this.#agreedAt;
+  }
+
+  /** Sets the store's clock wrong, or (0) right. */
+  #setStoreClock(errorMs: number): void {
+    const { time } = this.#world;
+    if (time.storeErrorMs === errorMs) return;
+    time.storeErrorMs = errorMs;
+    this.#agreedAt = errorMs === 0 ? time.now() + AGREE_MS : Number.POSITIVE_INFINITY;
   }
 
   get #accepting(): SimulatedProcess[] {
@@ -177,7 +244,23 @@ class Storm {
     const { random, time, weather, running } = this.#world;
     const victim = running.length === 0 ? null : random.pick(running);
     const { id } = random.pick(this.#endpoints);
-    switch (random.integer(0, 16)) {
+    switch (random.integer(0, 19)) {
+      case 19:
+        // Rows are slow to write: large batches exceed the statement timeout.
+        weather.rowMs = random.pick([20, 300, 1_500]);
+        time.after(random.between(1_000, 15_000), null, () => {
+          weather.rowMs = 0;
+        });
+        break;
+      case 18:
+        weather.lockedEndpoint = id;
+        time.after(random.between(100, 10_000), null, () => {
+          weather.lockedEndpoint = null;
+        });
+        break;
+      case 17:
+        if (this.#options.hasClockSteps !== false) this.#stepStoreClock();
+        break;
       case 16:
         // What it misses is skipped, also if the event comes from the outbox or was matched before.
         this.#world.disable(id);
@@ -208,7 +291,7 @@ class Storm {
         break;
       case 2:
       case 3:
-        if (this.#world.processes.filter(({ isDead }) => !isDead).length < 5)
+        if (this.#mayStart && this.#world.processes.filter(({ isDead }) => !isDead).length < 5)
           await this.#addProcess(random.chance(0.2) ? 'api' : 'all');
         break;
       case 4: {
@@ -218,7 +301,14 @@ class Storm {
       }
       case 5: {
         const share = random.between(0.01, 0.2);
-        const faults = ['lost_request', 'lost_answer', 'lost_answer', 'conflict', 'unavailable'] as const;
+        const faults = [
+          'lost_request',
+          'lost_answer',
+          'lost_answer',
+          'conflict',
+          'unavailable',
+          'timeout',
+        ] as const;
         weather.fault = () => (random.chance(share) ? random.pick(faults) : 'none');
         break;
       }
@@ -258,6 +348,17 @@ class Storm {
     }
   }
 
+  /** The store's clock is wrong by days for a while, unless it is wrong already. */
+  #stepStoreClock(): void {
+    const { random, time } = this.#world;
+    const days = random.pick([-40, 40]);
+    const longestMs = this.#options.hasLongSteps ? 60_000 : 10_000;
+    const forMs = random.pick([random.between(50, 1_000), random.between(1_000, longestMs)]);
+    if (time.storeErrorMs !== 0) return;
+    this.#setStoreClock(days * 86_400_000);
+    time.after(forMs, null, () => this.#setStoreClock(0));
+  }
+
   /** Ends the session of a process in the store. The process notices at once, or only at its next call. */
   #cutOff({ workerId }: SimulatedProcess): void {
     const { random, store } = this.#world;
@@ -293,7 +394,7 @@ class Storm {
     const by = random.pick(accepting);
     await time.inside(by.process, () => {
       const wake = { endpointIds: chosen.map(({ endpointId }) => endpointId), scope: 'recent' as const };
-      void by.queue.replay(chosen).then(
+      void by.queue.replay(chosen, by.clock.latestNow()).then(
         () => by.notifier.publish('wake', [wake]),
         () => {},
       );
@@ -306,7 +407,9 @@ class Storm {
     this.#isCalm = true;
     this.#world.weather = calmWeather(random);
     for (const { process } of this.#world.processes) time.resume(process);
-    await this.#addProcess('all');
+    this.#setStoreClock(0);
+    if (!this.#mayStart) await this.#world.run(this.#agreedAt - time.now());
+    for (const region of this.#regions) await this.#addProcess('all', region);
     const giveUpAt = time.now() + LONGEST_RUN_MS;
     const countLeft = (): number => store.queue.size + store.outbox.size + store.unwrittenSlices.length;
     while (countLeft() > 0 && time.now() < giveUpAt) await this.#world.run(5_000);

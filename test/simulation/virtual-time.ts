@@ -41,6 +41,8 @@ export class VirtualTime {
   #tasks: Task[] = [];
   #current: Process | null = null;
   steps = 0;
+  /** The error of the store's clock. */
+  storeErrorMs = 0;
 
   constructor() {
     // Ids only grow, and those of an earlier run may be later than the start of this one. An id of the year 1970 resets
@@ -72,8 +74,12 @@ export class VirtualTime {
   }
 
   /** The clock of the store. Its timers run even if processes are paused or dead. */
-  get storeClock(): Pick<Clock, 'now' | 'after'> {
-    return { now: () => this.#now, after: (delayMs, task) => this.after(delayMs, null, task) };
+  get storeClock(): Pick<Clock, 'now' | 'monotonic' | 'after'> {
+    return {
+      now: () => this.#now + this.storeErrorMs,
+      monotonic: () => this.#now,
+      after: (delayMs, task) => this.after(delayMs, null, task),
+    };
   }
 
   pause(process: Process): void {

@@ -1,10 +1,15 @@
 /** How the network and the store behave at the moment. */
+import type { Uuid } from '../../src/domain/ids.ts';
 import type { Fault } from '../../src/memory/faults.ts';
 import type { Random } from './virtual-time.ts';
 
 export interface Weather {
   /** Milliseconds that a call to the store takes. */
   latencyMs: () => number;
+  /** Milliseconds that each row takes that a call writes. */
+  rowMs: number;
+  /** Somebody else has locked the rows of this endpoint. Null: of none. */
+  lockedEndpoint: Uuid | null;
   /** Milliseconds from the assignment of acceptance numbers until their commit becomes visible. */
   commitMs: () => number;
   fault: (operation: string) => Fault;
@@ -20,6 +25,8 @@ export interface Weather {
 
 export const calmWeather = (random: Random): Weather => ({
   latencyMs: () => random.between(0.5, 4),
+  rowMs: 0,
+  lockedEndpoint: null,
   commitMs: () => 0,
   fault: () => 'none',
   losesMessage: () => false,

@@ -1,7 +1,7 @@
 /** Processes, one store, receivers and producers on virtual time. The seed decides every fault. */
 
 import { BATCH_RESULT_TYPE } from '../../src/domain/batch.ts';
-import type { Endpoint } from '../../src/domain/endpoint.ts';
+import { type Endpoint, SHARDS, shardOf } from '../../src/domain/endpoint.ts';
 import { type EndpointConfig, resolveEndpoint } from '../../src/domain/endpoint-config.ts';
 import type { NewEvent } from '../../src/domain/event.ts';
 import { deliveryIdOf, eventIdOfDelivery, newEventId, publicId, type Uuid } from '../../src/domain/ids.ts';
@@ -74,6 +74,8 @@ export class World {
   readonly delivered = new Set<Uuid>();
   /** When deliveries were last replayed that must be sent again. */
   readonly replayed = new Map<Uuid, number>();
+  /** When endpoints were last disabled. */
+  readonly disabled = new Map<Uuid, number>();
   /** How often each operation of the store was called. */
   readonly calls = new Map<string, number>();
   weather: Weather;
@@ -102,7 +104,7 @@ export class World {
       chunkSize: CHUNK_SIZE,
     });
     const acceptLog = createMemoryAcceptLog(this.store);
-    const queue = createMemoryDeliveryQueue(this.store);
+    const queue = endFewAtATime(createMemoryDeliveryQueue(this.store));
     this.#acceptLog = keepsRecords ? this.#recordCommits(acceptLog) : acceptLog;
     this.#fanOuts = this.#recordSlices(createMemoryFanOutStore(this.store));
     this.#queue = keepsRecords ? this.#recordReplays(queue) : queue;
@@ -141,7 +143,10 @@ export class World {
     const id = `0190aaaa-0000-7000-8000-${String(this.#endpointCount).padStart(10, '0')}${tail}`;
     const url = `https://receiver.test/${this.#endpointCount}`;
     const state = { enabled: true, disabledReason: null, paused: false, deleted: false };
-    const endpoint = resolveEndpoint({ id, tenant: TENANT, url, config, ...state }, []);
+    const shardInRegion =
+      config.region === undefined ? null : this.store.regionNumber(config.region) * SHARDS + shardOf(id);
+    const place = { shard: shardInRegion, wantedShard: shardInRegion };
+    const endpoint = resolveEndpoint({ id, tenant: TENANT, url, config, ...state, ...place }, []);
     this.#behaviours.set(id, behaviour);
     this.store.putEndpoint(endpoint);
     return endpoint;
@@ -152,6 +157,7 @@ export class World {
   }
 
   disable(id: Uuid): void {
+    this.disabled.set(id, this.time.now());
     this.change(id, { enabled: false, disabledReason: 'manual' });
   }
 
@@ -177,8 +183,9 @@ export class World {
     const answer = this.#behaviours.get(endpoint.id)!(now - time.startedAt, request);
     const members =
       batch === undefined ? [deliveryId] : (this.store.batches.get(batch.id)?.deliveryIds ?? []);
-    const isTimeout = answer.status === null || answer.afterMs > endpoint.timeoutMs;
-    const durationMs = isTimeout ? endpoint.timeoutMs : answer.afterMs;
+    const { timeoutMs = endpoint.timeoutMs } = request;
+    const isTimeout = answer.status === null || answer.afterMs > timeoutMs;
+    const durationMs = isTimeout ? timeoutMs : answer.afterMs;
     this.requests += 1;
     if (this.#keepsRecords) {
       this.checks.onSend(sender, request, durationMs);
@@ -316,7 +323,7 @@ export class World {
   publishToOutbox(endpointIds: readonly Uuid[], commitMs = 0): void {
     const { store, time } = this;
     const { tenant, type, data } = newEvent(endpointIds, null);
-    const id = newEventId(Math.floor(time.now()));
+    const id = newEventId(Math.floor(store.now()));
     const row = { id, tenant, type, data, idempotencyKey: null, options: { endpoint_ids: endpointIds } };
     store.publish(row, time.now() + Math.ceil(commitMs));
     this.outboxIds.add(id);
@@ -355,17 +362,21 @@ export class World {
   #recordReplays(queue: DeliveryQueue): DeliveryQueue {
     return {
       ...queue,
-      replay: async (deliveries) => {
+      replay: async (deliveries, now = 0) => {
+        const storeNow = Math.floor(Math.max(this.store.now(), now));
         const fresh = new Set(
           deliveries.flatMap(({ id }) => {
             const row = this.store.queue.get(id);
             if (row === undefined) return [];
-            const isDue = (row.dueAt ?? 0) <= Math.floor(this.store.now());
+            const isDue = (row.dueAt ?? 0) <= storeNow;
             return isDue && row.attempts <= row.attemptsBeforeReplay ? [id] : [];
           }),
         );
-        const moved = await queue.replay(deliveries);
-        for (const id of moved) if (!fresh.has(id)) this.replayed.set(id, this.time.now());
+        const moved = await queue.replay(deliveries, now);
+        for (const id of moved) {
+          this.checks.replays.set(id, this.time.now());
+          if (!fresh.has(id)) this.replayed.set(id, this.time.now());
+        }
         return moved;
       },
     };
@@ -383,6 +394,12 @@ export class World {
     if (problems.length > 0) throw new Violation(problems.slice(0, 8).join('\n'));
   }
 }
+
+/** So that storms have debounce groups that end in several calls. */
+const endFewAtATime = (queue: DeliveryQueue): DeliveryQueue => ({
+  ...queue,
+  decideDebounce: (request) => queue.decideDebounce({ ...request, maxEnded: 2 }),
+});
 
 const batchResult = (failed: readonly Uuid[]) => ({
   responseHeaders: { 'content-type': BATCH_RESULT_TYPE },

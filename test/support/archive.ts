@@ -1,5 +1,6 @@
 /** The archive without the rest of Posthorn. */
-import { type ArchiveRunOptions, runArchive } from '../../src/archive/index.ts';
+import { type ArchiveRunOptions, Pace, type PaceOptions, runArchive } from '../../src/archive/index.ts';
+import { systemClock } from '../../src/domain/clock.ts';
 import { newId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/retention.ts';
 import type { ArchiveStore } from '../../src/ports/archive-store.ts';
@@ -40,20 +41,39 @@ export interface RunOptions extends Partial<Omit<ArchiveRunOptions, 'store'>> {
 export const runArchiveOnce = (database: Database, { wrap, ...options }: RunOptions): Promise<boolean> =>
   withDatabase(database, (opened) => {
     const store = createPostgresArchiveStore(opened);
-    return runArchive(
-      {
-        store: wrap?.(store) ?? store,
-        runner: newId(Date.now()),
-        silentMs: 1000,
-        restoreKeepMs: DAY_MS,
-        onExported: () => {},
-        onVerified: () => {},
-        onRewritten: () => {},
-        ...options,
-      },
-      () => false,
-    );
+    return runArchive({
+      store: wrap?.(store) ?? store,
+      runner: newId(Date.now()),
+      silentMs: 1000,
+      restoreKeepMs: DAY_MS,
+      onExported: () => {},
+      onVerified: () => {},
+      onRewritten: () => {},
+      pace: new Pace({ maxBusy: 1, clock: systemClock }),
+      ...options,
+    });
   });
+
+/** Whether servers would start the archive process. */
+export const hasArchiveWork = (database: Database): Promise<boolean> =>
+  withDatabase(database, (opened) => createPostgresArchiveRequests(opened).hasWork());
+
+/** A pace that rests whenever it can: every look at its clock is a second later. `endRest` decides when a rest ends. */
+export function newRestingPace(
+  options: Partial<PaceOptions> = {},
+  endRest: (task: () => void) => void = setImmediate,
+): Pace {
+  let time = 0;
+  const tick = (): number => {
+    time += 1_000;
+    return time;
+  };
+  const after = (_: number, task: () => void): (() => void) => {
+    endRest(task);
+    return () => {};
+  };
+  return new Pace({ maxBusy: 0.5, clock: { now: tick, monotonic: tick, after }, ...options });
+}
 
 /** One round of drops that waits for the archive. Returns what was dropped. */
 export const dropArchived = (database: Database, onStep?: (step: DropStep) => void): Promise<string[]> =>

@@ -16,9 +16,13 @@ export const certificates = {
   expired: pair('expired'),
   otherName: pair('other-name'),
   selfSigned: pair('self-signed'),
+  /** Self-signed, with an RSA key. */
+  rsa: pair('rsa'),
   /** The authority by which a receiver checks client certificates. */
   clientAuthority: read('client-authority.crt'),
   clientOne: pair('client-one'),
   clientTwo: pair('client-two'),
   clientExpired: pair('client-expired'),
+  /** With an RSA key of 4104 bits. */
+  clientLong: pair('client-long'),
 };

@@ -33,6 +33,8 @@ export interface Clusters {
   /** Makes a cluster with a superuser `posthorn` who needs no password, and starts it. */
   create(name: string, port: number, settings?: Readonly<Record<string, string>>): Promise<void>;
   start(name: string, port: number): Promise<void>;
+  /** Notes that a command of a test started it, so that `remove` stops it. */
+  onStarted(name: string): void;
   stop(name: string, mode: 'fast' | 'immediate'): Promise<void>;
   pathOf(name: string): string;
   /** Stops all clusters and removes their files. */
@@ -68,6 +70,7 @@ export async function openClusters(): Promise<Clusters> {
     run,
     start,
     stop,
+    onStarted: (name) => void running.add(name),
     pathOf,
     async create(name, port, settings = {}) {
       await mkdir(pathOf(name), { mode: 0o700 });

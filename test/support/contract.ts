@@ -86,6 +86,12 @@ export class Contract {
     return `${name}: ${answer.status} is not as documented: ${errors.join('; ')} in ${answer.text.slice(0, 1000)}`;
   }
 
+  /** Whether the document allows a body. */
+  allows({ body }: ApiOperation, value: unknown): boolean {
+    const { components } = this.document;
+    return body !== null && Compile({ ...body, components } as JsonSchema).Check(value);
+  }
+
   #resolveAnswer(answer: DocumentedAnswer): { content?: Record<string, { schema: JsonSchema }> } {
     return '$ref' in answer ? this.document.components.responses[answer.$ref.split('/').at(-1)!]! : answer;
   }

@@ -74,10 +74,10 @@ export class LaneModel {
 
   /** Reads the rows now, like a snapshot of the database. The answer is delivered later. */
   #load({ freshAfter, dueFrom, limit }: LaneRequest): Promise<Map<Uuid, LoadedLane>> {
-    const { fifo } = this.lane;
+    const { isFifo } = this.lane;
     const rows = [...this.rows.values()];
     const fresh = rows
-      .filter((row) => freshAfter !== null && (row.dueAt === null || fifo) && row.seq > freshAfter)
+      .filter((row) => freshAfter !== null && (row.dueAt === null || isFifo) && row.seq > freshAfter)
       .toSorted((a, b) => a.seq - b.seq);
     const due = rows
       .filter((row) => dueFrom !== null && row.dueAt !== null && row.dueAt >= dueFrom - 0.01)
@@ -101,12 +101,12 @@ export class LaneModel {
 
   accept(delayMs: number | null): void {
     this.seq += 1;
-    const dueAt = delayMs === null || this.lane.fifo ? null : this.now + delayMs;
+    const dueAt = delayMs === null || this.lane.isFifo ? null : this.now + delayMs;
     const row: Row = { id: idOf(this.seq), seq: this.seq, dueAt, attempts: 0 };
     this.rows.set(row.id, row);
     const { lane } = this;
     const fresh = newItem(this.seq, { dueAt });
-    if (lane.fifo) this.request('recent');
+    if (lane.isFifo) this.request('recent');
     else if (dueAt !== null) {
       if (dueAt < lane.readProgress.retryHorizon && lane.queuedRetries < LANE_ITEMS) lane.addRetry(fresh);
       else lane.readProgress.leaveRetryInStore(dueAt);
@@ -135,7 +135,7 @@ export class LaneModel {
     expect(row, 'sent though it had ended').toBeDefined();
     expect(taken.delivery.attempts, 'sent again as the same attempt').toBe(row!.attempts);
     if (row!.dueAt !== null) expect(row!.dueAt, 'sent before it was due').toBeLessThanOrEqual(this.now);
-    if (this.lane.fifo && row!.attempts === 0) {
+    if (this.lane.isFifo && row!.attempts === 0) {
       const lowest = Math.min(...[...this.rows.values()].map(({ seq }) => seq));
       expect(row!.seq, 'out of order').toBe(lowest);
     }
@@ -191,7 +191,7 @@ export class LaneModel {
     for (const row of this.rows.values()) {
       if (lane.has(row.id)) continue;
       const covered =
-        row.dueAt === null || lane.fifo
+        row.dueAt === null || lane.isFifo
           ? lane.readProgress.hasMoreFresh && row.seq > lane.readProgress.freshCursor
           : row.dueAt >= lane.readProgress.retryHorizon - 0.01;
       expect(covered, `row ${row.seq} (due ${row.dueAt}) is lost`).toBe(true);

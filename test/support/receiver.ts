@@ -75,7 +75,13 @@ export interface Receiver {
 }
 
 export interface ReceiverOptions {
-  readonly tls?: { readonly key: string | Buffer; readonly cert: string | Buffer };
+  readonly tls?: {
+    readonly key: string | Buffer;
+    readonly cert: string | Buffer;
+    readonly ciphers?: string;
+    readonly dhparam?: string;
+    readonly maxVersion?: 'TLSv1.2';
+  };
   /** Asks for a client certificate of this authority. */
   readonly clientAuthority?: string;
   /** Whether clients without a certificate are refused (default) or accepted with `clientName` null. */

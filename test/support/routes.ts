@@ -12,6 +12,7 @@ export async function hollowServer(): Promise<FastifyInstance> {
     manage: {},
     access: {},
     publishing: { limits: { maxEventBytes: 1024, maxBatchBytes: 1024 } },
+    portalOrigins: [],
     liveTail: {},
     health: {},
   } as unknown as ApiDependencies;

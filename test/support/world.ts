@@ -1,5 +1,7 @@
 /** A tenant with one object of each kind, for tests that call every operation. */
+import type { TestDatabase } from './database.ts';
 import { eventually } from './eventually.ts';
+import { insertRejectedRecord } from './kafka/rejected-record.ts';
 import {
   createEndpoint,
   expectStatus,
@@ -16,7 +18,10 @@ export interface World {
 }
 
 /** `receiverUrl` must refuse requests, so that the delivery dies. */
-export async function makeWorld(posthorn: Pick<TestPosthorn, 'api'>, receiverUrl: string): Promise<World> {
+export async function makeWorld(
+  posthorn: Pick<TestPosthorn, 'api'> & { readonly database: TestDatabase },
+  receiverUrl: string,
+): Promise<World> {
   const tenant = newTenant();
   const endpoint = await createEndpoint(posthorn, { url: receiverUrl, tenant });
   const event = await publish(posthorn, { type: 'order.created', tenant, data: { private: tenant } });
@@ -46,6 +51,7 @@ export async function makeWorld(posthorn: Pick<TestPosthorn, 'api'>, receiverUrl
     201,
   );
   const key = await expectStatus(posthorn.api('POST', '/v1/keys', { scope: 'tenant', tenant }), 201);
+  const portalSession = await expectStatus(posthorn.api('POST', '/v1/portal-sessions', { tenant }), 201);
   return {
     tenant,
     parameters: {
@@ -56,8 +62,14 @@ export async function makeWorld(posthorn: Pick<TestPosthorn, 'api'>, receiverUrl
       '/v1/batches/{id}': batchId,
       '/v1/tasks/{id}': task.body.id,
       '/v1/keys/{id}': key.body.id,
+      '/v1/portal-sessions/{id}': portalSession.body.id,
       '/v1/notifiers/{id}': notifier.body.id,
       '/v1/tenants/{id}': tenant,
+      '/v1/sources/kafka/rejected/{id}': await insertRejectedRecord(posthorn.database, {
+        tenant,
+        // Of its own: the example of another operation retries all records of the topic `orders`.
+        topic: tenant,
+      }),
       '/v1/event-types/{name}': eventType,
       '/v1/event-types/{name}/versions/{version}': 'v1',
       '/v1/event-types/{name}/versions/{version}/diff/{other}': 'v1',

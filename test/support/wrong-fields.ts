@@ -24,6 +24,8 @@ export function wrongBodies(tenant: string, foreignEndpoint: string): WrongBody[
       { filter: { 'data.a': { $near: 1 } }, event: { type: 'a.b', data: 1 } },
     ],
     ['countFilterMatches', 'filter.data.a.$near', { filter: { 'data.a': { $near: 1 } } }],
+    ['estimateRequests', 'filter.data.a.$near', { filter: { 'data.a': { $near: 1 } } }],
+    ['estimateRequests', 'debounce', { batch: {}, debounce: { key: 'data.a', window_ms: 1 } }],
     ['restoreArchived', 'day', {}],
     ['restoreArchived', 'day', { day: '2026-02-30' }],
     ['publishEvent', 'body', []],
@@ -62,6 +64,7 @@ export function wrongBodies(tenant: string, foreignEndpoint: string): WrongBody[
       'example.id',
       { schema: { properties: { id: { type: 'string' } } }, example: { id: 1 } },
     ],
+    ['checkEventTypeVersion', 'schema.type', { schema: { type: 'thing' } }],
     ['createInbox', 'tenant', { tenant: ' ' }],
     ['updateInbox', 'status', { status: 9 }],
   ];

@@ -128,6 +128,7 @@ async function run(
     circuits: [],
     attempts: [],
     dead: await deadLetters(system, endpoints),
+    debounced: new Map(),
   };
   const all: Complaint[] = [
     ...complaints.map((about) => ({ about })),

@@ -73,6 +73,8 @@ export interface StoreFixture extends StorePorts {
   createDirectory(): EndpointDirectory;
 
   createEndpoint(options?: { config?: EndpointConfig; shard?: number }): Promise<Uuid>;
+  /** Changes the region that the endpoint names. Null: the default region. */
+  changeRegion(endpointId: Uuid, region: string | null): Promise<void>;
   setEnabled(endpointId: Uuid, enabled: boolean): Promise<void>;
   deleteEndpoint(endpointId: Uuid): Promise<void>;
   endpointVersion(): Promise<number>;
@@ -85,6 +87,8 @@ export interface StoreFixture extends StorePorts {
 
   /** Moves the last renewal of a worker `ms` into the past. */
   ageWorker(workerId: Uuid, ms: number): Promise<void>;
+  /** The store is set back to before the last renewal of the worker. */
+  forgetRenewal(workerId: Uuid): Promise<void>;
   /** The store's clock goes back by this much. Everything stored so far has a time in the future then. */
   stepClockBack(ms: number): Promise<void>;
   /** Breaks the connection that holds a worker's session lock. */
@@ -92,7 +96,7 @@ export interface StoreFixture extends StorePorts {
 
   findDelivery(id: Uuid): Promise<DeliveryState | null>;
   attemptsOf(deliveryId: Uuid): Promise<LoggedAttempt[]>;
-  circuitNoteIds(): Promise<Uuid[]>;
+  endpointNoteIds(): Promise<Uuid[]>;
   findTask(id: Uuid): Promise<TaskState>;
   hasTenant(name: string): Promise<boolean>;
   rejectedOutbox(): Promise<{ id: Uuid; reason: string }[]>;

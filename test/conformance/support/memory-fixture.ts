@@ -75,8 +75,8 @@ export async function createMemoryFixture(): Promise<StoreFixture> {
 
 function clear(store: MemoryStore): void {
   for (const row of store.queue.all()) store.queue.delete(row);
-  const { events, finished, deadLetters, attempts, health, circuitNotes, idempotencyKeys } = store;
-  const tables = [events, finished, deadLetters, attempts, health, circuitNotes, idempotencyKeys];
+  const { events, finished, deadLetters, attempts, health, endpointNotes, idempotencyKeys } = store;
+  const tables = [events, finished, deadLetters, attempts, health, endpointNotes, idempotencyKeys];
   for (const table of [
     ...tables,
     store.workers,
@@ -121,7 +121,7 @@ type Inspection = Pick<
   StoreFixture,
   | 'findDelivery'
   | 'attemptsOf'
-  | 'circuitNoteIds'
+  | 'endpointNoteIds'
   | 'findTask'
   | 'hasTenant'
   | 'rejectedOutbox'
@@ -134,7 +134,7 @@ function createInspection(store: MemoryStore): Inspection {
     findDelivery: async (id) => findDelivery(store, id),
     attemptsOf: async (id) =>
       [...(store.attempts.get(id)?.values() ?? [])].sort((a, b) => (a.id < b.id ? -1 : 1)),
-    circuitNoteIds: async () => [...store.circuitNotes.keys()],
+    endpointNoteIds: async () => [...store.endpointNotes.keys()],
     findTask: async (id) => ({ ...store.tasks.get(id)! }),
     hasTenant: async (name) => store.tenants.has(name),
     rejectedOutbox: async () => store.rejectedOutbox.map(({ id, reason }) => ({ id, reason })),
@@ -163,6 +163,7 @@ function findDelivery(store: MemoryStore, id: Uuid): DeliveryState | null {
 type Administration = Pick<
   StoreFixture,
   | 'createEndpoint'
+  | 'changeRegion'
   | 'setEnabled'
   | 'deleteEndpoint'
   | 'publish'
@@ -170,6 +171,7 @@ type Administration = Pick<
   | 'createTask'
   | 'cancelTask'
   | 'ageWorker'
+  | 'forgetRenewal'
   | 'breakSession'
 >;
 
@@ -184,6 +186,7 @@ function createAdministration(store: MemoryStore): Administration {
       store.putEndpoint(resolveEndpoint(record, []));
       return id;
     },
+    changeRegion: async (id, region) => store.changeRegion(id, region),
     setEnabled: async (id, enabled) => change(id, { enabled, disabledReason: enabled ? null : 'manual' }),
     deleteEndpoint: async (id) => change(id, { deleted: true }),
     async publish(row, ageMs = 0) {
@@ -200,6 +203,9 @@ function createAdministration(store: MemoryStore): Administration {
     cancelTask: async (id) => void Object.assign(store.tasks.get(id)!, { state: 'cancelled', runner: null }),
     async ageWorker(workerId, ms) {
       store.workers.get(workerId)!.renewedAt -= ms;
+    },
+    async forgetRenewal(workerId) {
+      store.workers.get(workerId)!.renewals -= 1;
     },
     breakSession: async (workerId) => store.breakSession(workerId),
   };

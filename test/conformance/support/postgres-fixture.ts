@@ -11,6 +11,7 @@ import { createPostgresOutboxStore } from '../../../src/postgres/outbox-store.ts
 import { createPostgresOwnershipStore } from '../../../src/postgres/ownership-store.ts';
 import { ensurePartitions } from '../../../src/postgres/partitions.ts';
 import { expungePayload } from '../../../src/postgres/queries/expunge-payload.ts';
+import { parseReceivedHeaders } from '../../../src/postgres/received-headers.ts';
 import { createSecretBox } from '../../../src/postgres/secret-box.ts';
 import { createPostgresTaskStore } from '../../../src/postgres/task-store.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
@@ -77,6 +78,7 @@ export async function createPostgresFixture(): Promise<StoreFixture> {
 function recordSessions(ownership: OwnershipStore, sessions: OwnershipSession[]): OwnershipStore {
   return {
     readFacts: () => ownership.readFacts(),
+    moveLanes: (workerId, lanes) => ownership.moveLanes(workerId, lanes),
     readTimeline: () => ownership.readTimeline(),
     async connect(worker, onLost) {
       const session = await ownership.connect(worker, onLost);
@@ -90,8 +92,8 @@ function createPorts(database: Database): StorePorts {
   return {
     acceptLog: createPostgresAcceptLog({
       database,
-      ensurePartitions: async (oldestMs) =>
-        void (await ensurePartitions(database.pool('api'), { days: 7, oldestMs })),
+      ensurePartitions: async (idTimes) =>
+        void (await ensurePartitions(database.pool('api'), { days: 7, ...idTimes })),
     }),
     eventLookup: createPostgresEventLookup(database),
     queue: createPostgresDeliveryQueue(database),
@@ -127,7 +129,7 @@ type Inspection = Pick<
   StoreFixture,
   | 'findDelivery'
   | 'attemptsOf'
-  | 'circuitNoteIds'
+  | 'endpointNoteIds'
   | 'findTask'
   | 'hasTenant'
   | 'rejectedOutbox'
@@ -149,14 +151,19 @@ function createInspection({ query }: TestDatabase): Inspection {
       // A dead letter that is being replayed is in two tables. The first row is that of the queue.
       return (rows[0] as Awaited<ReturnType<Inspection['findDelivery']>>) ?? null;
     },
-    attemptsOf: (id) =>
-      query<LoggedAttempt & Record<string, unknown>>(
+    async attemptsOf(id) {
+      const rows = await query<LoggedAttempt & Record<string, unknown>>(
         `select id, number, outcome, worker, trigger, status_code as "statusCode", error_message as "errorMessage",
                 response_headers as "responseHeaders", response_body as "responseBody"
            from posthorn.attempts where delivery_id = $1 order by id`,
         [id],
-      ),
-    async circuitNoteIds() {
+      );
+      return rows.map((row) => ({
+        ...row,
+        responseHeaders: row.responseHeaders && JSON.stringify(parseReceivedHeaders(row.responseHeaders)),
+      }));
+    },
+    async endpointNoteIds() {
       const rows = await query<{ id: Uuid }>(
         'select id from posthorn.operational_notes where id is not null',
       );
@@ -187,12 +194,14 @@ function createInspection({ query }: TestDatabase): Inspection {
 type Administration = Pick<
   StoreFixture,
   | 'createEndpoint'
+  | 'changeRegion'
   | 'setEnabled'
   | 'deleteEndpoint'
   | 'publish'
   | 'createTask'
   | 'cancelTask'
   | 'ageWorker'
+  | 'forgetRenewal'
   | 'stepClockBack'
   | 'breakSession'
 >;
@@ -210,6 +219,14 @@ function createAdministration({ query }: TestDatabase): Administration {
         [id, config],
       );
       return id;
+    },
+    async changeRegion(id, region) {
+      await query(
+        `${NEXT_VERSION} update posthorn.endpoints e
+            set wanted_shard = (select posthorn.shard_in(number, e.id) from posthorn.regions where name = $2),
+                placement = placement + 1, version = next.version from next where id = $1`,
+        [id, region],
+      );
     },
     async setEnabled(id, enabled) {
       await query(
@@ -251,6 +268,9 @@ function createAdministration({ query }: TestDatabase): Administration {
         'update posthorn.workers set renewed_at = renewed_at - make_interval(secs => $2) where id = $1',
         [workerId, ms / 1000],
       );
+    },
+    async forgetRenewal(workerId) {
+      await query('update posthorn.workers set renewals = renewals - 1 where id = $1', [workerId]);
     },
     // The clock of the server cannot be set, so the stored times move instead.
     async stepClockBack(ms) {

@@ -1,5 +1,6 @@
 /** Events, starts and settlements for the suites, with defaults for fields that a test does not care about. */
 import { createHash } from 'node:crypto';
+import { WIRE_VERSION } from '../../../src/dispatch/ownership.ts';
 import { CLOSED_BREAKER } from '../../../src/domain/breaker.ts';
 import { shardOf } from '../../../src/domain/endpoint.ts';
 import { deliveryIdOf, type Uuid } from '../../../src/domain/ids.ts';
@@ -16,7 +17,7 @@ export const HOUR_MS = 3_600_000;
 type EventParts = Partial<Omit<EventRecord, 'deliveries' | 'skipped'>> & {
   readonly endpointIds?: readonly Uuid[];
   readonly disabledIds?: readonly Uuid[];
-  readonly delivery?: Partial<Pick<NewDelivery, 'dueAt' | 'fifo'>>;
+  readonly delivery?: Partial<Pick<NewDelivery, 'dueAt' | 'fifo' | 'debounceKey'>>;
 };
 
 export function newEvent({
@@ -153,7 +154,7 @@ export function newSettlement(
 export const batchOf = (
   settlements: readonly Settlement[],
   parts: Partial<Omit<SettleBatch, 'settlements'>> = {},
-): SettleBatch => ({ settlements, health: [], circuitNotes: [], worker: WORKER, ...parts });
+): SettleBatch => ({ settlements, health: [], endpointNotes: [], worker: WORKER, ...parts });
 
 export const newStart = (deliveryId: Uuid, endpointId: Uuid, parts: Partial<Start> = {}): Start => ({
   deliveryId,
@@ -177,8 +178,8 @@ export const OPEN_BREAKER = {
 export async function takeAllShards(store: StoreFixture, workerId: Uuid = WORKER.id): Promise<void> {
   const session = await store
     .createOwnership()
-    .connect({ id: workerId, name: 'worker-1', wireVersion: 1 }, () => {});
-  await session.takeShards(workerId, HOUR_MS);
+    .connect({ id: workerId, name: 'worker-1', wireVersion: WIRE_VERSION, region: null }, () => {});
+  await session.takeShards(workerId, HOUR_MS, null);
   session.close();
 }
 

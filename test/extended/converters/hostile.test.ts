@@ -152,7 +152,7 @@ describe('VER-2: a converter that', () => {
     const body = 'while (data.hangs); return 1;';
     const running = await openConverters(writeConfig({ 'posthorn.config.mjs': config(body) }), {
       timeoutMs: 300,
-      restMs: 1_500,
+      pauseMs: 1_500,
     });
     const run = () => convert(running, 'bad', 'bad→1', { hangs: true }, 'bad').then(textOf);
     for (let n = 0; n < 3; n += 1) expect(await run()).toMatch('did not return');

@@ -41,6 +41,10 @@ key self-signed
 openssl req -x509 -new -key self-signed.key -days 36500 -subj '/CN=receiver.test' \
   -addext 'subjectAltName=DNS:receiver.test,DNS:localhost,IP:127.0.0.1' -out self-signed.crt
 
+# Self-signed too. Receivers without elliptic curves need RSA.
+openssl req -x509 -newkey rsa:2048 -nodes -keyout rsa.key -days 36500 -subj '/CN=receiver.test' \
+  -addext 'subjectAltName=DNS:receiver.test,DNS:localhost,IP:127.0.0.1' -out rsa.crt
+
 # Client certificates have an authority of their own, so that receivers can tell them from the others.
 key client-authority
 openssl req -x509 -new -key client-authority.key -days 36500 -subj '/CN=Posthorn test client authority' \
@@ -58,5 +62,7 @@ client() {
 client client-one 21200101000000Z
 client client-two 21200101000000Z
 client client-expired 20210101000000Z
+# More bits than Posthorn accepts.
+openssl req -x509 -newkey rsa:4104 -nodes -keyout client-long.key -days 36500 -subj '/CN=client-long' -out client-long.crt
 # Only this script signs with them, and it creates new ones each time.
 rm authority.key client-authority.key

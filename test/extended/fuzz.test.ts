@@ -2,7 +2,7 @@
  * Calls every operation with requests that are generated from its schemas: valid, almost valid and hostile. There must be no
  * 5xx, and every answer must be documented.
  *
- *   FUZZ_RUNS=20000 npx vitest run test/e2e/fuzz.test.ts     more of it, with another seed each time
+ *   FUZZ_RUNS=20000 npx vitest run test/extended/fuzz.test.ts     more of it, with another seed each time
  *   FUZZ_SEED=… FUZZ_RUNS=…                                   the same again
  */
 import fc from 'fast-check';

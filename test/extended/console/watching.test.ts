@@ -1,8 +1,8 @@
 /** Live tail, overview, lists, filters, keys, event types and audit log. */
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
-import { createEndpoint, newReceiver, newTenant, publish, usePosthorn } from '../support/posthorn.ts';
-import { needsBrowser, useBrowser } from './support/browser.ts';
+import { needsBrowser, useBrowser } from '../../console/support/browser.ts';
+import { createEndpoint, newReceiver, newTenant, publish, usePosthorn } from '../../support/posthorn.ts';
 
 const posthorn = usePosthorn({ env: { POSTHORN_STATS_CACHE_MS: '0' } });
 const browser = useBrowser(() => posthorn.url);
@@ -106,7 +106,7 @@ describe('monitoring in the console', needsBrowser(), () => {
     await failing.getByRole('link', { name: /Broken shop/ }).click();
     await page.getByText('Consecutive failures').waitFor();
     await page.getByRole('link', { name: 'Deliveries', exact: true }).click();
-    await page.getByText('The receiver rejected it').first().waitFor();
+    await page.getByText('The receiver rejected the request').first().waitFor();
   });
 
   test('CON-3: scrolling through 700 events shows each once, with few rows in the document', async () => {
@@ -210,6 +210,7 @@ describe('monitoring in the console', needsBrowser(), () => {
     expect(await (await fetch(posthorn.url + (await reference.getAttribute('href')))).text()).toContain(
       'listEvents',
     );
+    expect(await page.getByRole('link', { name: 'Guide' }).getAttribute('href')).toBe('/docs/guide');
   });
 
   test('a lost connection shows a notice until the server answers again', async () => {

@@ -216,6 +216,10 @@ describe('every operation succeeds', () => {
       [200, await call('replayEndpoint', { in: place, body: { dry_run: true } })],
       [202, await call('replayEndpoint', { in: place })],
     ],
+    replayEvent: async (place) => [
+      [200, await call('replayEvent', { in: place, body: { dry_run: true } })],
+      [202, await call('replayEvent', { in: place })],
+    ],
     restoreArchived: async () => {
       await archivedEvent();
       return [[202, await call('restoreArchived', { body: { day: ARCHIVED_DAY } })]];
@@ -286,6 +290,7 @@ const INDEPENDENT = new Set([
   'getCurrentKey',
   'getOpenApiDocument',
   'getApiReference',
+  // Kafka is not configured here.
 ]);
 /** Operations that answer differently without a database, and have their own tests. */
 const APART = new Set(['publishEvent', 'publishBatch', 'getMetrics', 'getReadiness']);
@@ -361,6 +366,7 @@ describe('whatever the operation', () => {
       ['discardDeadLetters', { filter }, 'filter.tenant'],
       ['tryFilter', { filter: null, event: { type: 'a.b', data: 1, tenant } }, 'event.tenant'],
       ['countFilterMatches', { filter: null, tenant }, 'tenant'],
+      ['estimateRequests', { tenant }, 'tenant'],
     ] as const)
       matrix.refused(op(name), 'forbidden', await call(name, { body, key: keys.stranger }), path);
     matrix.refused(op('listTenants'), 'forbidden', await call('listTenants', { key: keys.stranger }));
@@ -369,7 +375,7 @@ describe('whatever the operation', () => {
   });
 
   test('an unknown id, an invalid id, or an object of another tenant: 404', async () => {
-    const creating = new Set(['putTenant', 'putEventType', 'putEventTypeVersion']);
+    const creating = new Set(['putTenant', 'putEventType', 'putEventTypeVersion', 'checkEventTypeVersion']);
     const metrics = op('getMetrics');
     matrix.refused(metrics, 'not_found', await remote.api('GET', metrics.path));
     await refuseAll(
@@ -610,6 +616,11 @@ describe('a conflict with the current state', () => {
       op('createKey'),
       'conflict',
       await call('createKey', { body: { scope: 'tenant', tenant } }),
+    );
+    matrix.refused(
+      op('createPortalSession'),
+      'conflict',
+      await call('createPortalSession', { body: { tenant } }),
     );
     matrix.refused(op('createInbox'), 'conflict', await call('createInbox', { body: { tenant } }));
     const notifier = { kind: 'slack', ...endpoint };
@@ -874,7 +885,7 @@ test('exactly the documented answers have been seen', () => {
   const { documented, seen } = matrix;
   expect(
     documented.filter((pair) => !seen.includes(pair)),
-    'documented, and never seen: provoke it in test/e2e/documented-errors.test.ts, or do not document it',
+    'documented, and never seen: provoke it in test/extended/documented-errors.test.ts, or do not document it',
   ).toEqual([]);
   expect(
     seen.filter((pair) => !documented.includes(pair)),

@@ -1,11 +1,11 @@
 /** A bulk task on a database that is too slow for whole chunks, or even for a single delivery. */
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/domain/clock.ts';
-import { newEventId, newId, type Uuid } from '../../src/domain/ids.ts';
-import { createPostgresTaskStore } from '../../src/postgres/task-store.ts';
-import { TaskRunner } from '../../src/settle/index.ts';
-import { createTestDatabase } from '../support/database.ts';
+import { systemClock } from '../../../src/domain/clock.ts';
+import { newEventId, newId, type Uuid } from '../../../src/domain/ids.ts';
+import { createPostgresTaskStore } from '../../../src/postgres/task-store.ts';
+import { TaskRunner } from '../../../src/settle/index.ts';
+import { createTestDatabase } from '../../support/database.ts';
 
 const STATEMENT_TIMEOUT_MS = 400;
 const SELECTION = {

@@ -1,8 +1,8 @@
 /** The first two minutes of a new user, who has no receiver. */
 import { describe, expect, test } from 'vitest';
-import { eventually } from '../support/eventually.ts';
-import { publish, usePosthorn } from '../support/posthorn.ts';
-import { needsBrowser, useBrowser } from './support/browser.ts';
+import { needsBrowser, useBrowser } from '../../console/support/browser.ts';
+import { eventually } from '../../support/eventually.ts';
+import { publish, usePosthorn } from '../../support/posthorn.ts';
 
 const posthorn = usePosthorn({ env: { POSTHORN_INBOX: 'true', POSTHORN_STATS_FLUSH_MS: '100' } });
 const browser = useBrowser(() => posthorn.url);
@@ -24,7 +24,7 @@ describe('first run', needsBrowser(), () => {
     await sidebar.getByRole('link', { name: 'Guided start' }).click();
     await page.getByText(/gave up after 4 attempts/).waitFor({ timeout: 30_000 });
     await page.getByRole('button', { name: 'Answer 200 and replay' }).click();
-    await page.getByText('You have seen it all').waitFor({ timeout: 20_000 });
+    await page.getByText('The tour is complete').waitFor({ timeout: 20_000 });
 
     await page.getByRole('link', { name: 'Inbox', exact: true }).first().click();
     await page.getByRole('table', { name: 'Inboxes' }).getByRole('link').click();

@@ -1,0 +1,2 @@
+/** The argument that makes the executable a converter process. */
+export const CONVERTER_ROLE = 'converter-process';

@@ -1,0 +1,172 @@
+/** A real Kafka broker of one node (KRaft). See README.md beside this file. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { missingProgram } from '../needs.ts';
+
+const libs = process.env.POSTHORN_TEST_KAFKA_LIBS ?? '';
+const here = fileURLToPath(new URL('.', import.meta.url));
+const CLUSTER_ID = '4L6g3nShT-eMCtK--X86sw';
+
+/** For `needs`: what this machine lacks to run a broker, or null. */
+export function missingKafka(): string | null {
+  const noJava = missingProgram('java');
+  if (noJava !== null) return noJava;
+  return libs !== '' && existsSync(libs)
+    ? null
+    : 'POSTHORN_TEST_KAFKA_LIBS does not name a folder with the jars of Kafka (test/support/kafka/README.md)';
+}
+
+export class TestBroker {
+  readonly address: string;
+  readonly #folder: string;
+  readonly #port: number;
+  #child: ChildProcess | null = null;
+
+  private constructor(folder: string, port: number) {
+    this.#folder = folder;
+    this.#port = port;
+    this.address = `127.0.0.1:${port}`;
+  }
+
+  /** `protocol` and `settings` are for TLS and SASL. `users`: with their passwords, for SCRAM. */
+  static async start({
+    protocol = 'PLAINTEXT',
+    settings = {},
+    users = {},
+  }: {
+    protocol?: string;
+    settings?: Readonly<Record<string, string>>;
+    users?: Readonly<Record<string, string>>;
+  } = {}): Promise<TestBroker> {
+    const folder = await mkdtemp(path.join(tmpdir(), 'posthorn-kafka-'));
+    const [port, controllerPort] = [await freePort(), await freePort()];
+    const properties: Record<string, string | number> = {
+      'process.roles': 'broker,controller',
+      'node.id': 1,
+      'controller.quorum.voters': `1@127.0.0.1:${controllerPort}`,
+      listeners: `CLIENTS://127.0.0.1:${port},CONTROLLER://127.0.0.1:${controllerPort}`,
+      'advertised.listeners': `CLIENTS://127.0.0.1:${port}`,
+      'listener.security.protocol.map': `CLIENTS:${protocol},CONTROLLER:PLAINTEXT`,
+      'inter.broker.listener.name': 'CLIENTS',
+      'controller.listener.names': 'CONTROLLER',
+      'log.dirs': path.join(folder, 'log'),
+      'num.network.threads': 2,
+      'num.io.threads': 2,
+      'offsets.topic.num.partitions': 1,
+      'offsets.topic.replication.factor': 1,
+      'transaction.state.log.num.partitions': 1,
+      'transaction.state.log.replication.factor': 1,
+      'transaction.state.log.min.isr': 1,
+      'share.coordinator.state.topic.num.partitions': 1,
+      'share.coordinator.state.topic.replication.factor': 1,
+      'share.coordinator.state.topic.min.isr': 1,
+      'auto.create.topics.enable': 'false',
+      'log.retention.check.interval.ms': 1000,
+      'log.cleaner.dedupe.buffer.size': 10_485_760,
+      ...settings,
+    };
+    await writeFile(
+      path.join(folder, 'server.properties'),
+      Object.entries(properties)
+        .map(([name, value]) => `${name}=${value}`)
+        .join('\n'),
+    );
+    const broker = new TestBroker(folder, port);
+    const scram = Object.entries(users).flatMap(([user, password]) => [
+      '--add-scram',
+      `SCRAM-SHA-512=[name=${user},password=${password}]`,
+    ]);
+    await broker.#java(
+      ...['kafka.tools.StorageTool', 'format', '-t', CLUSTER_ID, '-c', 'server.properties'],
+      ...scram,
+    );
+    await broker.run();
+    return broker;
+  }
+
+  /** Starts the broker and resolves when it answers. */
+  async run(): Promise<void> {
+    const child = this.#spawn('kafka.Kafka', 'server.properties');
+    this.#child = child;
+    await waitForPort(this.#port, child, () => this.log());
+  }
+
+  /** As `kill -9`. */
+  async kill(): Promise<void> {
+    const child = this.#child;
+    this.#child = null;
+    if (child === null || child.exitCode !== null) return;
+    const ended = once(child, 'exit');
+    child.kill('SIGKILL');
+    await ended;
+  }
+
+  async restart(): Promise<void> {
+    await this.kill();
+    await this.run();
+  }
+
+  /** Ends the broker and deletes its data. */
+  async remove(): Promise<void> {
+    await this.kill();
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+
+  log(): Promise<string> {
+    return readFile(path.join(this.#folder, 'out.txt'), 'utf8').catch(() => '');
+  }
+
+  async #java(...args: readonly string[]): Promise<void> {
+    const [code] = await once(this.#spawn(...args), 'exit');
+    if (code !== 0) throw new Error(`java ${args.join(' ')} ended with ${code}:\n${await this.log()}`);
+  }
+
+  #spawn(...args: readonly string[]): ChildProcess {
+    const options = [
+      '-Xmx256m',
+      '-XX:+UseSerialGC',
+      '-XX:TieredStopAtLevel=1',
+      '-Djava.net.preferIPv4Stack=true',
+      `-Dlog4j2.configurationFile=${path.join(here, 'log4j2.properties')}`,
+    ];
+    const command = `exec java ${options.join(' ')} -cp "$KAFKA_LIBS/*" "$@" >> out.txt 2>&1`;
+    return spawn('/bin/sh', ['-c', command, 'sh', ...args], {
+      cwd: this.#folder,
+      env: { PATH: process.env.PATH ?? '', KAFKA_LIBS: path.resolve(libs) },
+      stdio: 'ignore',
+    });
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+const START_TIMEOUT_MS = 90_000;
+
+async function waitForPort(port: number, child: ChildProcess, log: () => Promise<string>): Promise<void> {
+  const until = Date.now() + START_TIMEOUT_MS;
+  while (Date.now() < until) {
+    if (child.exitCode !== null) throw new Error(`Kafka ended with ${child.exitCode}:\n${await log()}`);
+    const socket = connect(port, '127.0.0.1');
+    const isOpen = await new Promise<boolean>((resolve) => {
+      socket.once('connect', () => resolve(true));
+      socket.once('error', () => resolve(false));
+    });
+    socket.destroy();
+    if (isOpen) return;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error(`Kafka did not start:\n${await log()}`);
+}
