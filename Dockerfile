@@ -19,7 +19,7 @@ COPY --from=build /build/node_modules /app/node_modules
 COPY --from=build /build/dist /app/dist
 USER 65532
 EXPOSE 8787
-# SIGTERM starts a graceful stop. Give the container more time than POSTHORN_DRAIN_MS (20 s) before it is killed.
+# SIGTERM starts a graceful stop. Give it more time than POSTHORN_LAME_DUCK_MS (5 s) and POSTHORN_DRAIN_MS (20 s).
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
   CMD ["/nodejs/bin/node", "-e", "fetch('http://127.0.0.1:' + process.env.PORT + '/healthz').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]

@@ -29,7 +29,7 @@ export interface Alive {
 
 export interface ArchiveRestore {
   event_id?: string;
-  /** Everything of this day (UTC), such as `2026-11-15`. */
+  /** Restores everything of this day (UTC), such as `2026-11-15`. */
   day?: string;
 }
 
@@ -81,6 +81,7 @@ export interface AuditEntry {
   created_at: Time;
   action: string;
   tenant: string | null;
+  /** Who made the change: a key, a person who signed in, or Posthorn. A tenant sees the id "operator" instead of the operator's keys and people. */
   actor: {
     id: string;
     prefix: string | null;
@@ -97,7 +98,7 @@ export interface AuditEntry {
   }[];
   /** Empty if Posthorn made the change by itself. */
   request_id: string;
-  /** The IP address of the caller. Empty if Posthorn made the change by itself. */
+  /** The IP address of the caller. Empty if Posthorn made the change by itself, and for a tenant if the operator made it. */
   address: string;
 }
 
@@ -166,20 +167,22 @@ export interface ChangedEndpoint {
   breaker: Breaker | null;
   timeout_ms: number;
   max_in_flight: number;
+  adaptive: 'on' | 'off';
   rate_limit: {
     per_second: number;
     burst: number;
   } | null;
+  region: string | null;
   ordering: 'none' | 'fifo';
   fifo_on_dead: 'skip' | 'block';
   follow_redirects: number;
-  /** Gets the operational events of all tenants. */
+  /** True: the endpoint gets the operational events of all tenants. */
   operator: boolean;
   challenge: 'echo' | 'cloudevents' | null;
   batch: Batch | null;
   debounce: Debounce | null;
   metadata: Record<string, unknown>;
-  /** The secrets that sign, the current one first. `expires_at` null: until it is revoked. `switch_at`: when it takes the main header over. */
+  /** The secrets that sign, the current one first. `expires_at` null: until it is revoked. `switch_at`: from when on it signs the main header. */
   signing_secrets: ({
     created_at: Time;
     expires_at: Time | null;
@@ -207,7 +210,7 @@ export interface Compatibility {
   against: string;
   verdict: 'additive' | 'breaking';
   changes: ({
-    /** Such as `lines[].sku`. Empty: the payload itself. */
+    /** The path that has changed, such as `lines[].sku`. Empty: the payload itself. */
     path: string;
     kind: 'added' | 'removed' | 'renamed' | 'type_changed' | 'type_narrowed' | 'required' | 'optional' | 'enum_narrowed' | 'enum_widened' | 'tightened' | 'loosened' | 'undecided';
     breaking: boolean;
@@ -217,7 +220,7 @@ export interface Compatibility {
   advice: string[];
 }
 
-/** Of an endpoint with `api_version`: how the payload came about. Null: it was sent as it was published, in the version that the endpoint pins. */
+/** How the payload for an endpoint with `api_version` was converted. Null: it was sent as it was published, in the version that the endpoint pins. */
 export type Conversion = Converted | AsPublished;
 
 export interface Converted {
@@ -267,20 +270,22 @@ export interface CreatedEndpoint {
   breaker: Breaker | null;
   timeout_ms: number;
   max_in_flight: number;
+  adaptive: 'on' | 'off';
   rate_limit: {
     per_second: number;
     burst: number;
   } | null;
+  region: string | null;
   ordering: 'none' | 'fifo';
   fifo_on_dead: 'skip' | 'block';
   follow_redirects: number;
-  /** Gets the operational events of all tenants. */
+  /** True: the endpoint gets the operational events of all tenants. */
   operator: boolean;
   challenge: 'echo' | 'cloudevents' | null;
   batch: Batch | null;
   debounce: Debounce | null;
   metadata: Record<string, unknown>;
-  /** The secrets that sign, the current one first. `expires_at` null: until it is revoked. `switch_at`: when it takes the main header over. */
+  /** The secrets that sign, the current one first. `expires_at` null: until it is revoked. `switch_at`: from when on it signs the main header. */
   signing_secrets: ({
     created_at: Time;
     expires_at: Time | null;
@@ -318,6 +323,23 @@ export interface CreatedKey {
   key: string;
 }
 
+export interface CreatedPortalSession {
+  id: string;
+  tenant: string;
+  /** The only things that the session may do. */
+  capabilities: ('events:publish' | 'events:read' | 'deliveries:read' | 'deliveries:replay' | 'endpoints:read' | 'endpoints:write' | 'secrets:read' | 'catalogue:read')[];
+  description: string;
+  /** The first characters of the token, to recognize it by. */
+  prefix: string;
+  created_at: Time;
+  last_used_at: Time | null;
+  expires_at: Time;
+  /** Opens the console for this session. It contains the token behind `#`, so browsers do not send it to servers. Shown here and never again. */
+  url: string;
+  /** Works as an API key until the session ends. Shown here and never again. */
+  token: string;
+}
+
 export interface CurrentKey {
   id: string | null;
   scope: 'admin' | 'tenant' | 'read';
@@ -350,6 +372,7 @@ export interface DeadLetterGroups {
   data: ({
     endpoint_id: string;
     url: string | null;
+    description: string | null;
     tenant: string;
     reason: 'exhausted' | 'rejected' | 'gone' | 'expired' | 'worker_crash';
     count: number;
@@ -363,30 +386,34 @@ export interface DeadLetterGroups {
 
 export interface DeadLetterOrder {
   filter: {
-    /** Of this tenant only. */
+    /** Selects only what belongs to this tenant. */
     tenant?: string;
-    /** To this endpoint only. */
+    /** Selects only deliveries to this endpoint. */
     endpoint_id?: string;
-    /** Of this event type only. */
+    /** Selects only deliveries of this event. */
+    event_id?: string;
+    /** Selects only events of this type, or deliveries of such events. */
     type?: string;
-    /** Accepted at or after this RFC 3339 time. */
+    /** Selects what Posthorn accepted at or after this RFC 3339 time. */
     since?: string;
-    /** Accepted before this RFC 3339 time. */
+    /** Selects what Posthorn accepted before this RFC 3339 time. */
     until?: string;
+    /** Tasks never change dead letters that are being replayed. */
+    status?: 'dead';
     reason?: 'exhausted' | 'rejected' | 'gone' | 'expired' | 'worker_crash';
-    /** Only these deliveries. */
+    /** Selects only these deliveries. */
     ids?: string[];
   };
-  /** Only count the deliveries. */
+  /** True: only counts the deliveries. */
   dry_run?: boolean;
-  /** Recorded with each discarded delivery. */
+  /** Posthorn records it with each discarded delivery. */
   why?: string;
 }
 
 export interface Debounce {
   /** Path of the value that events have in common, such as `data.order_id`. Events without a value are sent as they are. */
   key: string;
-  /** Of the events with the same key that are accepted within this time, one is sent. */
+  /** Posthorn sends one of the events with the same key that it accepts within this time. */
   window_ms: number;
   /** `last`: the last one, when no other has come for `window_ms`. `first`: the first one, at once. */
   mode: 'last' | 'first';
@@ -429,7 +456,7 @@ export interface DeliveryPage {
 }
 
 export interface Discard {
-  /** Recorded with the delivery. */
+  /** Posthorn records it with the delivery. */
   why?: string;
 }
 
@@ -462,20 +489,22 @@ export interface Endpoint {
   breaker: Breaker | null;
   timeout_ms: number;
   max_in_flight: number;
+  adaptive: 'on' | 'off';
   rate_limit: {
     per_second: number;
     burst: number;
   } | null;
+  region: string | null;
   ordering: 'none' | 'fifo';
   fifo_on_dead: 'skip' | 'block';
   follow_redirects: number;
-  /** Gets the operational events of all tenants. */
+  /** True: the endpoint gets the operational events of all tenants. */
   operator: boolean;
   challenge: 'echo' | 'cloudevents' | null;
   batch: Batch | null;
   debounce: Debounce | null;
   metadata: Record<string, unknown>;
-  /** The secrets that sign, the current one first. `expires_at` null: until it is revoked. `switch_at`: when it takes the main header over. */
+  /** The secrets that sign, the current one first. `expires_at` null: until it is revoked. `switch_at`: from when on it signs the main header. */
   signing_secrets: ({
     created_at: Time;
     expires_at: Time | null;
@@ -493,7 +522,7 @@ export interface EndpointPage {
 }
 
 export interface EndpointPatch {
-  /** Where to send: https, unless the operator allows http. */
+  /** The address that gets the requests: https, unless the operator allows http. */
   url?: string;
   description?: string | null;
   metadata?: Record<string, unknown> | null;
@@ -556,10 +585,12 @@ export interface EndpointPatch {
   } | null;
   timeout_ms?: number | null;
   max_in_flight?: number | null;
+  adaptive?: 'on' | 'off' | null;
   rate_limit?: {
     per_second: number;
     burst?: number;
   } | null;
+  region?: string | null;
   ordering?: 'none' | 'fifo' | null;
   fifo_on_dead?: 'skip' | 'block' | null;
   follow_redirects?: number | null;
@@ -578,7 +609,7 @@ export interface EndpointPatch {
   debounce?: {
     /** Path of the value that events have in common, such as `data.order_id`. Events without a value are sent as they are. */
     key: string;
-    /** Of the events with the same key that are accepted within this time, one is sent. */
+    /** Posthorn sends one of the events with the same key that it accepts within this time. */
     window_ms: number;
     /** `last`: the last one, when no other has come for `window_ms`. `first`: the first one, at once. */
     mode?: 'last' | 'first';
@@ -606,12 +637,12 @@ export interface EndpointPatch {
 }
 
 export interface EndpointReplay {
-  /** Accepted at or after this RFC 3339 time. */
+  /** Selects what Posthorn accepted at or after this RFC 3339 time. */
   since?: string;
-  /** Accepted before this RFC 3339 time. */
+  /** Selects what Posthorn accepted before this RFC 3339 time. */
   until?: string;
   status?: 'pending' | 'retrying' | 'delivered' | 'dead' | 'discarded' | 'skipped' | ('pending' | 'retrying' | 'delivered' | 'dead' | 'discarded' | 'skipped')[];
-  /** Only count the deliveries. */
+  /** True: only counts the deliveries. */
   dry_run?: boolean;
 }
 
@@ -737,6 +768,8 @@ export interface EventPage {
 export interface EventReplay {
   endpoint_ids?: string[];
   status?: 'pending' | 'retrying' | 'delivered' | 'dead' | 'discarded' | 'skipped' | ('pending' | 'retrying' | 'delivered' | 'dead' | 'discarded' | 'skipped')[];
+  /** True: counts the deliveries, and sends nothing. */
+  dry_run?: boolean;
 }
 
 export interface EventType {
@@ -745,7 +778,9 @@ export interface EventType {
   schema: Record<string, unknown> | boolean | null;
   example: unknown;
   deprecated: boolean;
+  sunset_at: Time | null;
   validation: 'off' | 'warn' | 'strict' | null;
+  latest_version: string | null;
   created_at: Time;
   updated_at: Time;
 }
@@ -761,11 +796,14 @@ export interface EventTypeSettings {
   /** A sample of `data`. It must match the schema. */
   example?: unknown;
   deprecated?: boolean;
+  sunset_at?: Time | null;
   validation?: 'off' | 'warn' | 'strict' | null;
   /** Read-only. May be sent with the value that it has. */
   name?: unknown;
   /** Read-only. May be sent with the value that it has. */
   created_at?: unknown;
+  /** Read-only. Ignored if it is sent. */
+  latest_version?: unknown;
   /** Read-only. Ignored if it is sent. */
   updated_at?: unknown;
 }
@@ -803,6 +841,11 @@ export interface EventTypeVersion {
   latest: boolean;
   created_at: Time;
   updated_at: Time;
+}
+
+export interface EventTypeVersionChecked {
+  refusal: string | null;
+  compatibility: Compatibility | null;
 }
 
 export interface EventTypeVersionList {
@@ -901,7 +944,7 @@ export interface FilterCount {
   filter: Record<string, unknown> | null;
   /** Event types and patterns, as endpoints have them. Default: all types. */
   events?: string[];
-  /** Of this tenant only. */
+  /** Selects only what belongs to this tenant. */
   tenant?: string;
 }
 
@@ -929,6 +972,15 @@ export interface Health {
   opened_at: Time | null;
   next_probe_at: Time | null;
   consecutive_failures: number;
+  /** Requests at the same time, as of now: `max_in_flight`, or fewer while it is slow. */
+  in_flight_limit: number;
+  /** The deadline as of now: `timeout_ms`, or less while it is slow and times out. */
+  effective_timeout_ms: number;
+  adaptive: {
+    /** `slow`: half of its answers took at least half of `timeout_ms`. `timeouts`: and requests timed out, so the deadline is shorter. */
+    reason: 'slow' | 'timeouts';
+    since: Time;
+  } | null;
   /** Waiting deliveries, counted up to `count_limit`. */
   waiting: number;
   /** Dead letters, counted in the same way. */
@@ -974,7 +1026,7 @@ export interface InboxPatch {
   status?: number;
   /** Delay of the answer in milliseconds. */
   delay_ms?: number;
-  /** Cut the connection instead of answering. */
+  /** True: the inbox cuts the connection instead of answering. */
   reset?: boolean;
   /** The same fields, as GET shows them. Fields outside of it take precedence. */
   answer?: {
@@ -982,7 +1034,7 @@ export interface InboxPatch {
     status?: number;
     /** Delay of the answer in milliseconds. */
     delay_ms?: number;
-    /** Cut the connection instead of answering. */
+    /** True: the inbox cuts the connection instead of answering. */
     reset?: boolean;
   };
   /** Read-only. May be sent with the value that it has. */
@@ -1000,7 +1052,7 @@ export interface InboxPatch {
 }
 
 export interface InboxRequest {
-  /** Counts from 1. */
+  /** The number of the request. The first one is 1. */
   number: number;
   received_at: Time;
   method: string;
@@ -1010,7 +1062,7 @@ export interface InboxRequest {
   body: string;
   truncated: boolean;
   signature: {
-    /** Checked with the secrets of the endpoints that have this address. */
+    /** Whether the signature is valid. Posthorn checks it with the secrets of the endpoints that have this address. */
     verdict: 'valid' | 'invalid' | 'unknown';
     detail: string;
   };
@@ -1077,7 +1129,7 @@ export interface NewBatch {
 }
 
 export interface NewEndpoint {
-  /** Where to send: https, unless the operator allows http. */
+  /** The address that gets the requests: https, unless the operator allows http. */
   url: string;
   description?: string | null;
   metadata?: Record<string, unknown> | null;
@@ -1140,10 +1192,12 @@ export interface NewEndpoint {
   } | null;
   timeout_ms?: number | null;
   max_in_flight?: number | null;
+  adaptive?: 'on' | 'off' | null;
   rate_limit?: {
     per_second: number;
     burst?: number;
   } | null;
+  region?: string | null;
   ordering?: 'none' | 'fifo' | null;
   fifo_on_dead?: 'skip' | 'block' | null;
   follow_redirects?: number | null;
@@ -1162,7 +1216,7 @@ export interface NewEndpoint {
   debounce?: {
     /** Path of the value that events have in common, such as `data.order_id`. Events without a value are sent as they are. */
     key: string;
-    /** Of the events with the same key that are accepted within this time, one is sent. */
+    /** Posthorn sends one of the events with the same key that it accepts within this time. */
     window_ms: number;
     /** `last`: the last one, when no other has come for `window_ms`. `first`: the first one, at once. */
     mode?: 'last' | 'first';
@@ -1194,7 +1248,7 @@ export interface NewInbox {
   status?: number;
   /** Delay of the answer in milliseconds. */
   delay_ms?: number;
-  /** Cut the connection instead of answering. */
+  /** True: the inbox cuts the connection instead of answering. */
   reset?: boolean;
   tenant?: string;
 }
@@ -1217,7 +1271,7 @@ export interface NewKey {
 export interface NewNotifier {
   kind: 'slack' | 'email';
   tenant?: string;
-  /** Notices about all tenants. Only admin keys may set it. */
+  /** True: the notifier gets notices about all tenants. Only admin keys may set it. */
   operator?: boolean;
   /** With `slack`: the URL of a Slack-compatible webhook. */
   url?: string;
@@ -1226,6 +1280,23 @@ export interface NewNotifier {
   /** Operational events, or prefixes such as `posthorn.circuit.*`. Default: all. */
   events?: string[];
   description?: string;
+}
+
+export interface NewPortalSession {
+  /** The only tenant that the session can see. */
+  tenant: string;
+  /** What the session may do. Default: events:read, deliveries:read, deliveries:replay, endpoints:read, endpoints:write, catalogue:read. */
+  capabilities?: ('events:publish' | 'events:read' | 'deliveries:read' | 'deliveries:replay' | 'endpoints:read' | 'endpoints:write' | 'secrets:read' | 'catalogue:read')[];
+  /** How long the session lasts. */
+  ttl_seconds?: number;
+  /** For example who opens the portal. Shown in the audit log. */
+  description?: string;
+  /** How the pages look. It is a part of `url`. */
+  appearance?: {
+    theme?: 'light' | 'dark';
+    /** The colour of buttons, links and charts. */
+    accent?: string;
+  };
 }
 
 export interface NotReady {
@@ -1237,7 +1308,7 @@ export interface NotReady {
 export interface Notifier {
   id: string;
   tenant: string;
-  /** Gets notices about all tenants. */
+  /** True: the notifier gets notices about all tenants. */
   operator: boolean;
   kind: 'slack' | 'email';
   url: string | null;
@@ -1281,6 +1352,24 @@ export interface Pin {
 
 export interface PinPage {
   data: Pin[];
+  next_cursor: string | null;
+}
+
+export interface PortalSession {
+  id: string;
+  tenant: string;
+  /** The only things that the session may do. */
+  capabilities: ('events:publish' | 'events:read' | 'deliveries:read' | 'deliveries:replay' | 'endpoints:read' | 'endpoints:write' | 'secrets:read' | 'catalogue:read')[];
+  description: string;
+  /** The first characters of the token, to recognize it by. */
+  prefix: string;
+  created_at: Time;
+  last_used_at: Time | null;
+  expires_at: Time;
+}
+
+export interface PortalSessionPage {
+  data: PortalSession[];
   next_cursor: string | null;
 }
 
@@ -1332,6 +1421,7 @@ export interface Ready {
     /** Number of sources with a problem. The log of the relay says what it is. */
     troubled: number;
   } | null;
+  regions_without_workers: string[] | null;
 }
 
 export interface RefusedEvent {
@@ -1340,11 +1430,102 @@ export interface RefusedEvent {
   };
 }
 
+export interface RejectedRecord {
+  /** The id of the event that the record becomes when it is retried. */
+  id: string;
+  topic: string;
+  partition: number;
+  offset: number;
+  tenant: string | null;
+  /** Why it cannot become an event. */
+  reason: string;
+  recorded_at: Time;
+  rejected_at: Time;
+}
+
+export interface RejectedRecordDetails {
+  /** The id of the event that the record becomes when it is retried. */
+  id: string;
+  topic: string;
+  partition: number;
+  offset: number;
+  tenant: string | null;
+  /** Why it cannot become an event. */
+  reason: string;
+  recorded_at: Time;
+  rejected_at: Time;
+  key: string | null;
+  value: string | null;
+  headers: ({
+    name: string;
+    value: string | null;
+  })[];
+}
+
+export interface RejectedRecordPage {
+  data: RejectedRecord[];
+  next_cursor: string | null;
+}
+
 export interface Replayed {
-  /** Number of deliveries that are sent again. */
+  /** Number of deliveries that are sent again, or would be. */
   deliveries: number;
   /** Number of deliveries that are not sent, because their endpoint is disabled or was deleted. */
   skipped: number;
+  task_id: string | null;
+}
+
+export interface RequestEstimate {
+  /** The estimate covers events accepted from this time on. */
+  since: Time;
+  until: Time;
+  /** How many of these events the endpoint would have got. Without `batch` and `debounce` there is one request for each. */
+  events: number;
+  /** How many requests the endpoint would have got, if all of them had succeeded at once. */
+  requests: number;
+  /** How many events of the tenant were examined, at most 100,000. */
+  examined: number;
+  /** True: `since` is one hour before `until`. False: the hour has more events than one estimate examines. It covers only the newest ones, accepted since `since`. */
+  is_complete: boolean;
+}
+
+export interface RequestEstimateRequest {
+  /** The owner of the endpoint. Default: the tenant of the key, or `default`. */
+  tenant?: string;
+  events?: string[] | null;
+  channels?: string[] | null;
+  filter?: Record<string, unknown> | null;
+  payload?: 'full' | 'thin' | null;
+  batch?: {
+    /** A request carries at most this many events. */
+    max_events?: number;
+    /** A batch that is not full is sent when its oldest event has waited for this long. */
+    max_wait_ms?: number;
+    /** Maximum size of the body. A larger event goes alone. */
+    max_bytes?: number;
+    /** True: a batch that the receiver rejects (4xx) is sent again in halves, until the rejected event is alone. */
+    split_rejected?: boolean;
+  } | null;
+  debounce?: {
+    /** Path of the value that events have in common, such as `data.order_id`. Events without a value are sent as they are. */
+    key: string;
+    /** Posthorn sends one of the events with the same key that it accepts within this time. */
+    window_ms: number;
+    /** `last`: the last one, when no other has come for `window_ms`. `first`: the first one, at once. */
+    mode?: 'last' | 'first';
+    /** Mode `last`: a steady stream of events is held back for at most this long. Default: ten times `window_ms`. */
+    max_wait_ms?: number;
+  } | null;
+}
+
+export interface RetriedRecords {
+  /** How many are retried. At most 10,000 at a time: repeat while it is 10,000. */
+  count: number;
+}
+
+export interface RetryRejected {
+  /** Selects only records of this topic. */
+  topic?: string;
 }
 
 export interface RotatedSecret {
@@ -1381,7 +1562,7 @@ export interface SchemaFailure {
   version: string | null;
   result: 'flagged' | 'refused';
   event_id: string | null;
-  /** Such as `data.lines[0].sku`. */
+  /** The failing path, such as `data.lines[0].sku`. */
   path: string;
   message: string;
 }
@@ -1400,6 +1581,31 @@ export interface SentBatch {
     id: string;
     event_id: string;
   }[];
+}
+
+export interface Sources {
+  kafka: {
+    /** POSTHORN_KAFKA_SOURCE_TOPICS */
+    topics: string[];
+    partitions: ({
+      topic: string;
+      partition: number;
+      /** The offset of the next record to read. */
+      position: number;
+      log_end: number | null;
+      /** Records that Posthorn has not read yet. Waiting and rejected records do not count. */
+      lag: number;
+      /** Records that were read and wait to be stored: their tenant is over its publish limit, or an operator retries them. Counted up to 10,000. */
+      waiting: number;
+      /** Records that cannot become events. Counted up to 10,000. */
+      rejected: number;
+      /** Records that Kafka deleted before Posthorn read them. */
+      lost: number;
+      owner: string | null;
+      paused_reason: string | null;
+      seen_at: Time | null;
+    })[];
+  };
 }
 
 export interface Stats {
@@ -1440,6 +1646,8 @@ export interface Stats {
   success_rate: number | null;
   now: {
     waiting: number;
+    /** How many of the waiting deliveries belong to an endpoint whose circuit is open. `retrying` has only those that were tried. */
+    waiting_for_circuit: number;
     fresh: number;
     retrying: number;
     oldest_waiting_seconds: number | null;
@@ -1492,7 +1700,7 @@ export interface Stats {
 export interface Storage {
   kinds: {
     events: {
-      /** On disk, with indexes. */
+      /** The size on disk, with indexes. */
       bytes: number;
       /** PostgreSQL's estimate. */
       rows: number;
@@ -1502,7 +1710,7 @@ export interface Storage {
       retention_days: number | null;
     };
     deliveries: {
-      /** On disk, with indexes. */
+      /** The size on disk, with indexes. */
       bytes: number;
       /** PostgreSQL's estimate. */
       rows: number;
@@ -1512,7 +1720,7 @@ export interface Storage {
       retention_days: number | null;
     };
     attempts: {
-      /** On disk, with indexes. */
+      /** The size on disk, with indexes. */
       bytes: number;
       /** PostgreSQL's estimate. */
       rows: number;
@@ -1522,7 +1730,7 @@ export interface Storage {
       retention_days: number | null;
     };
     queue: {
-      /** On disk, with indexes. */
+      /** The size on disk, with indexes. */
       bytes: number;
       /** PostgreSQL's estimate. */
       rows: number;
@@ -1532,7 +1740,67 @@ export interface Storage {
       retention_days: number | null;
     };
     dead_letters: {
-      /** On disk, with indexes. */
+      /** The size on disk, with indexes. */
+      bytes: number;
+      /** PostgreSQL's estimate. */
+      rows: number;
+      oldest_at: Time | null;
+      /** The age of the oldest, in days. */
+      days_kept: number;
+      retention_days: number | null;
+    };
+    converted_payloads: {
+      /** The size on disk, with indexes. */
+      bytes: number;
+      /** PostgreSQL's estimate. */
+      rows: number;
+      oldest_at: Time | null;
+      /** The age of the oldest, in days. */
+      days_kept: number;
+      retention_days: number | null;
+    };
+    batches: {
+      /** The size on disk, with indexes. */
+      bytes: number;
+      /** PostgreSQL's estimate. */
+      rows: number;
+      oldest_at: Time | null;
+      /** The age of the oldest, in days. */
+      days_kept: number;
+      retention_days: number | null;
+    };
+    debounce: {
+      /** The size on disk, with indexes. */
+      bytes: number;
+      /** PostgreSQL's estimate. */
+      rows: number;
+      oldest_at: Time | null;
+      /** The age of the oldest, in days. */
+      days_kept: number;
+      retention_days: number | null;
+    };
+    outbox: {
+      /** The size on disk, with indexes. */
+      bytes: number;
+      /** PostgreSQL's estimate. */
+      rows: number;
+      oldest_at: Time | null;
+      /** The age of the oldest, in days. */
+      days_kept: number;
+      retention_days: number | null;
+    };
+    idempotency: {
+      /** The size on disk, with indexes. */
+      bytes: number;
+      /** PostgreSQL's estimate. */
+      rows: number;
+      oldest_at: Time | null;
+      /** The age of the oldest, in days. */
+      days_kept: number;
+      retention_days: number | null;
+    };
+    inboxes: {
+      /** The size on disk, with indexes. */
       bytes: number;
       /** PostgreSQL's estimate. */
       rows: number;
@@ -1542,7 +1810,7 @@ export interface Storage {
       retention_days: number | null;
     };
     audit: {
-      /** On disk, with indexes. */
+      /** The size on disk, with indexes. */
       bytes: number;
       /** PostgreSQL's estimate. */
       rows: number;
@@ -1552,7 +1820,17 @@ export interface Storage {
       retention_days: number | null;
     };
     statistics: {
-      /** On disk, with indexes. */
+      /** The size on disk, with indexes. */
+      bytes: number;
+      /** PostgreSQL's estimate. */
+      rows: number;
+      oldest_at: Time | null;
+      /** The age of the oldest, in days. */
+      days_kept: number;
+      retention_days: number | null;
+    };
+    other: {
+      /** The size on disk, with indexes. */
       bytes: number;
       /** PostgreSQL's estimate. */
       rows: number;
@@ -1571,6 +1849,8 @@ export interface Storage {
     free_bytes: number;
   } | null;
   full_at: Time | null;
+  /** How many dead letters retention discarded in the last 30 days. */
+  dead_letters_expired: number;
   /** How long ago the oldest expired partition should have been dropped. 0: none is overdue. */
   overdue_seconds: number;
 }
@@ -1591,6 +1871,7 @@ export interface Task {
   tenant: string | null;
   filter: {
     endpoint_id: string | null;
+    event_id: string | null;
     status: ('pending' | 'retrying' | 'delivered' | 'dead' | 'discarded' | 'skipped')[];
     type: string | null;
     reason: 'exhausted' | 'rejected' | 'gone' | 'expired' | 'worker_crash' | null;
@@ -1600,7 +1881,7 @@ export interface Task {
   };
   why: string | null;
   error: string | null;
-  /** Who created it: the id of a key, `user:` and the subject of a person, or `admin`. */
+  /** Who created it: the id of a key, `user:` and the subject of a person, or `admin`. A tenant sees `operator` instead of the operator's keys and people. */
   created_by: string;
   created_at: Time;
   updated_at: Time;
@@ -1664,7 +1945,7 @@ export interface TestEvent {
 export interface VersionDiff {
   verdict: 'additive' | 'breaking';
   changes: ({
-    /** Such as `lines[].sku`. Empty: the payload itself. */
+    /** The path that has changed, such as `lines[].sku`. Empty: the payload itself. */
     path: string;
     kind: 'added' | 'removed' | 'renamed' | 'type_changed' | 'type_narrowed' | 'required' | 'optional' | 'enum_narrowed' | 'enum_widened' | 'tightened' | 'loosened' | 'undecided';
     breaking: boolean;
@@ -1683,7 +1964,7 @@ export interface VersionPreview {
 
 export interface VersionPreviewRequest {
   api_version: string | null;
-  /** Default: the newest event that the endpoint subscribes to. */
+  /** Default: the newest event that the endpoint subscribes to, if possible of a type whose version would change. */
   event_id?: string;
 }
 
@@ -1714,17 +1995,17 @@ export class Events extends Resource {
     return this.pages('GET', `/v1/events/${encodeURIComponent(id)}/deliveries`, { query }, options);
   }
 
-  /** List the attempts of all deliveries of an event. Delivery by delivery, oldest first. */
+  /** List the attempts of all deliveries of an event. The list goes delivery by delivery, and the oldest attempt of each comes first. */
   listAttempts(id: string, query: { limit?: number; cursor?: string } = {}, options?: RequestOptions): PageRequest<Attempt> {
     return this.pages('GET', `/v1/events/${encodeURIComponent(id)}/attempts`, { query }, options);
   }
 
-  /** Delete the payload of an event for good. Deletes `data` and the headers of the event, and the headers and bodies of all its attempts. Waiting deliveries end as `skipped`, dead ones as `discarded`, with reason `expunged`. The event and its history stay, with `expunged_at`. It cannot be undone. If the archive contains the event, the header `posthorn-archive-until` says until when. */
+  /** Delete the payload of an event for good. Deletes `data` and the headers of the event, and the headers and bodies of all its attempts. If it was sent in a batch, the answers to that batch are deleted from the attempts of its other events too. Waiting deliveries end as `skipped`, dead ones as `discarded`, with reason `expunged`. The event and its history stay, with `expunged_at`. It cannot be undone. If the archive contains the event, the header `posthorn-archive-until` says until when. */
   expungePayload(id: string, options?: RequestOptions): Promise<void> {
     return this.call('DELETE', `/v1/events/${encodeURIComponent(id)}/payload`, {}, options);
   }
 
-  /** Send an event again. All of its deliveries, or those that match. Deliveries to a disabled or deleted endpoint are skipped, but if you name such an endpoint, nothing is sent. */
+  /** Send an event again. Sends all deliveries of the event, or those that match. Deliveries to a disabled or deleted endpoint are skipped, but if you name such an endpoint, nothing is sent. If the event has more than 1,000 deliveries, the task `task_id` sends them in the background, and the counts are estimates. A dry run only counts: its answer is 200. */
   replay(id: string, body: EventReplay = {}, options?: RequestOptions): Promise<Replayed> {
     return this.call('POST', `/v1/events/${encodeURIComponent(id)}/replay`, { body, keyed: true }, options);
   }
@@ -1738,7 +2019,7 @@ export class Endpoints extends Resource {
   }
 
   /** List endpoints. */
-  list(query: { limit?: number; cursor?: string; tenant?: string } = {}, options?: RequestOptions): PageRequest<Endpoint> {
+  list(query: { limit?: number; cursor?: string; tenant?: string; ids?: string; q?: string; event_type?: string } = {}, options?: RequestOptions): PageRequest<Endpoint> {
     return this.pages('GET', `/v1/endpoints`, { query }, options);
   }
 
@@ -1752,12 +2033,12 @@ export class Endpoints extends Resource {
     return this.call('PATCH', `/v1/endpoints/${encodeURIComponent(id)}`, { body }, options);
   }
 
-  /** Delete an endpoint. Its waiting deliveries are skipped. Its history stays readable. */
+  /** Delete an endpoint. Posthorn skips the waiting deliveries of the endpoint. Its history stays readable. */
   delete(id: string, options?: RequestOptions): Promise<void> {
     return this.call('DELETE', `/v1/endpoints/${encodeURIComponent(id)}`, {}, options);
   }
 
-  /** Pause an endpoint. Its deliveries wait until it is resumed. */
+  /** Pause an endpoint. The deliveries to the endpoint wait until you resume it. */
   pause(id: string, options?: RequestOptions): Promise<Endpoint> {
     return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/pause`, { keyed: true }, options);
   }
@@ -1782,6 +2063,11 @@ export class Endpoints extends Resource {
     return this.call('GET', `/v1/endpoints/${encodeURIComponent(id)}/secret`, {}, options);
   }
 
+  /** Estimate the effect of `batch` or `debounce`. Counts the requests that an endpoint with these settings would have got for the events of the last hour. Changes and sends nothing. Events that name their endpoints are left out. */
+  estimateRequests(body: RequestEstimateRequest = {}, options?: RequestOptions): Promise<RequestEstimate> {
+    return this.call('POST', `/v1/shaping/estimate`, { body, reads: true }, options);
+  }
+
   /** Statistics of an endpoint. */
   getStats(id: string, query: { window?: '1h' | '24h' | '7d'; since?: string; until?: string } = {}, options?: RequestOptions): Promise<EndpointStats> {
     return this.call('GET', `/v1/endpoints/${encodeURIComponent(id)}/stats`, { query }, options);
@@ -1797,23 +2083,23 @@ export class Endpoints extends Resource {
     return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/preview`, { body, reads: true }, options);
   }
 
-  /** Send a test event to an endpoint. To this endpoint only, whatever it subscribes to. It is sent even while the circuit is open, unless a probe is on its way or (FIFO) other deliveries wait before it. The request has the header `posthorn-test: true`. With `type` or `data`, a key with `scopes` also needs `events:publish`. */
+  /** Send a test event to an endpoint. The event goes to this endpoint only, whatever it subscribes to. It is sent even while the circuit is open, unless a probe is on its way or (FIFO) other deliveries wait before it. The request has the header `posthorn-test: true`. With `type` or `data`, a key with `scopes` also needs `events:publish`. */
   sendTestEvent(id: string, body: TestEvent = {}, options?: RequestOptions): Promise<Delivery> {
     return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/test`, { body, keyed: true }, options);
   }
 
-  /** List the deliveries to an endpoint. Works for a deleted endpoint too. */
+  /** List the deliveries to an endpoint. This also lists the deliveries to a deleted endpoint. */
   listDeliveries(id: string, query: { limit?: number; cursor?: string; tenant?: string; event_id?: string; type?: string; since?: string; until?: string; status?: 'pending' | 'retrying' | 'delivered' | 'dead' | 'discarded' | 'skipped' } = {}, options?: RequestOptions): PageRequest<Delivery> {
     return this.pages('GET', `/v1/endpoints/${encodeURIComponent(id)}/deliveries`, { query }, options);
   }
 
-  /** Send again what an endpoint missed. Runs in the background. By default, deliveries that are dead or were skipped. */
+  /** Send again what an endpoint missed. A task sends them in the background. By default it sends deliveries that are dead or were skipped. */
   replay(id: string, body: EndpointReplay = {}, options?: RequestOptions): Promise<Count | Task> {
     return this.call('POST', `/v1/endpoints/${encodeURIComponent(id)}/replay`, { body, keyed: true }, options);
   }
 }
 
-/** One event on its way to one endpoint, with every attempt that was made. */
+/** A delivery is one event for one endpoint, with every attempt that was made. */
 export class Deliveries extends Resource {
   /** List deliveries. */
   list(query: { limit?: number; cursor?: string; tenant?: string; event_id?: string; type?: string; since?: string; until?: string; status?: 'pending' | 'retrying' | 'delivered' | 'dead' | 'discarded' | 'skipped'; endpoint_id?: string } = {}, options?: RequestOptions): PageRequest<Delivery> {
@@ -1825,7 +2111,7 @@ export class Deliveries extends Resource {
     return this.call('GET', `/v1/deliveries/${encodeURIComponent(id)}`, {}, options);
   }
 
-  /** List the attempts of a delivery. Oldest first, all of them in one page. */
+  /** List the attempts of a delivery. The oldest attempt comes first. All of them are in one page. */
   listAttempts(id: string, options?: RequestOptions): PageRequest<Attempt> {
     return this.pages('GET', `/v1/deliveries/${encodeURIComponent(id)}/attempts`, {}, options);
   }
@@ -1835,12 +2121,12 @@ export class Deliveries extends Resource {
     return this.call('GET', `/v1/deliveries/${encodeURIComponent(id)}/attempts/${encodeURIComponent(number)}/request`, {}, options);
   }
 
-  /** Show a batch. Which deliveries a batch carried. Its composition never changes: a retry with other events has another id. Kept as long as attempts. */
+  /** Show a batch. Shows the deliveries that a batch carried. Its composition never changes: a retry with other events has another id. Posthorn keeps batches as long as attempts. */
   getBatch(id: string, options?: RequestOptions): Promise<SentBatch> {
     return this.call('GET', `/v1/batches/${encodeURIComponent(id)}`, {}, options);
   }
 
-  /** Send a delivery again. Works for every status. A waiting delivery becomes due now. */
+  /** Send a delivery again. You can replay a delivery of any status. A waiting delivery becomes due now. */
   replay(id: string, options?: RequestOptions): Promise<Delivery> {
     return this.call('POST', `/v1/deliveries/${encodeURIComponent(id)}/replay`, { keyed: true }, options);
   }
@@ -1848,8 +2134,8 @@ export class Deliveries extends Resource {
 
 /** Deliveries that failed for good. List them, send them again, or discard them. */
 export class DeadLetters extends Resource {
-  /** List dead letters. Including those that are being replayed. */
-  list(query: { limit?: number; cursor?: string; tenant?: string; endpoint_id?: string; type?: string; since?: string; until?: string; reason?: 'exhausted' | 'rejected' | 'gone' | 'expired' | 'worker_crash'; event_id?: string } = {}, options?: RequestOptions): PageRequest<Delivery> {
+  /** List dead letters. The list includes dead letters that are being replayed. */
+  list(query: { limit?: number; cursor?: string; tenant?: string; endpoint_id?: string; event_id?: string; type?: string; since?: string; until?: string; status?: 'dead'; reason?: 'exhausted' | 'rejected' | 'gone' | 'expired' | 'worker_crash' } = {}, options?: RequestOptions): PageRequest<Delivery> {
     return this.pages('GET', `/v1/dead-letters`, { query }, options);
   }
 
@@ -1863,7 +2149,7 @@ export class DeadLetters extends Resource {
     return this.call('POST', `/v1/dead-letters/discard`, { body, keyed: true }, options);
   }
 
-  /** Discard a dead delivery. Can be undone for a limited time. */
+  /** Discard a dead delivery. You can undo it for a limited time. */
   discardDelivery(id: string, body: Discard = {}, options?: RequestOptions): Promise<Delivery> {
     return this.call('POST', `/v1/deliveries/${encodeURIComponent(id)}/discard`, { body, keyed: true }, options);
   }
@@ -1877,6 +2163,7 @@ export class DeadLetters extends Resource {
   listGroups(query: { tenant?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<{
   endpoint_id: string;
   url: string | null;
+  description: string | null;
   tenant: string;
   reason: 'exhausted' | 'rejected' | 'gone' | 'expired' | 'worker_crash';
   count: number;
@@ -1887,7 +2174,7 @@ export class DeadLetters extends Resource {
   }
 }
 
-/** Replays and discards of many deliveries, in the background. */
+/** Work in the background, such as replays and discards of many deliveries. */
 export class Tasks extends Resource {
   /** List tasks. */
   list(query: { limit?: number; cursor?: string; tenant?: string; state?: 'queued' | 'running' | 'done' | 'cancelled' | 'failed'; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<Task> {
@@ -1960,13 +2247,18 @@ export class EventTypes extends Resource {
     return this.call('GET', `/v1/event-types/${encodeURIComponent(name)}/versions/${encodeURIComponent(version)}/diff/${encodeURIComponent(other)}`, {}, options);
   }
 
-  /** List endpoints that pin a version of an event type. Endpoints with `api_version` that subscribe to the type, newest first. */
+  /** Compare a version with the one before, without storing it. Takes the body of `PUT` and answers what `PUT` would: 422 for an invalid schema or example, otherwise the comparison, and why the change would be refused. */
+  checkVersion(name: string, version: string, body: EventTypeVersionSettings = {}, options?: RequestOptions): Promise<EventTypeVersionChecked> {
+    return this.call('POST', `/v1/event-types/${encodeURIComponent(name)}/versions/${encodeURIComponent(version)}/check`, { body, reads: true }, options);
+  }
+
+  /** List endpoints that pin a version of an event type. Lists endpoints with `api_version` that subscribe to the type, newest first. */
   listPins(name: string, query: { limit?: number; cursor?: string; tenant?: string; version?: string } = {}, options?: RequestOptions): PageRequest<Pin> {
     return this.pages('GET', `/v1/event-types/${encodeURIComponent(name)}/pins`, { query }, options);
   }
 
-  /** List recent payloads that did not match the catalogue, newest first. A sample: each process records up to 5 of a tenant and type in 5 seconds. They are kept for 7 days, up to 1,000 of a tenant and type. It also lists types that the catalogue does not have. */
-  listSchemaFailures(name: string, query: { tenant?: string; limit?: number; cursor?: string } = {}, options?: RequestOptions): PageRequest<SchemaFailure> {
+  /** List recent payloads that did not match the catalogue, newest first. The list is a sample: each process records up to 5 of a tenant and type in 5 seconds. They are kept for 7 days, up to 1,000 of a tenant and type. It also lists types that the catalogue does not have. */
+  listSchemaFailures(name: string, query: { tenant?: string; since?: string; until?: string; limit?: number; cursor?: string } = {}, options?: RequestOptions): PageRequest<SchemaFailure> {
     return this.pages('GET', `/v1/event-types/${encodeURIComponent(name)}/failures`, { query }, options);
   }
 
@@ -1978,6 +2270,39 @@ export class EventTypes extends Resource {
   /** Get the catalogue as an OpenAPI document with webhooks, to give to customers. The latest version of a type has its plain name, other versions `type@version`. Drafts and retired versions are left out. */
   getCatalogueDocument(options?: RequestOptions): Promise<Record<string, unknown>> {
     return this.call('GET', `/v1/catalogue/openapi.json`, {}, options);
+  }
+}
+
+/** Where events come from besides the API: Kafka topics, and their records that cannot become events. */
+export class Sources extends Resource {
+  /** Show how far Kafka topics are read. */
+  get(options?: RequestOptions): Promise<Sources> {
+    return this.call('GET', `/v1/sources`, {}, options);
+  }
+
+  /** List Kafka records that cannot become events. */
+  listRejectedRecords(query: { topic?: string; limit?: number; cursor?: string } = {}, options?: RequestOptions): PageRequest<RejectedRecord> {
+    return this.pages('GET', `/v1/sources/kafka/rejected`, { query }, options);
+  }
+
+  /** Retry all rejected Kafka records, or those of a topic. Use it for example after you changed the mapping. Posthorn starts with the oldest records. */
+  retryRejectedRecords(body: RetryRejected = {}, options?: RequestOptions): Promise<RetriedRecords> {
+    return this.call('POST', `/v1/sources/kafka/rejected/retry`, { body, keyed: true }, options);
+  }
+
+  /** Show a rejected Kafka record with its value. */
+  getRejectedRecord(id: string, options?: RequestOptions): Promise<RejectedRecordDetails> {
+    return this.call('GET', `/v1/sources/kafka/rejected/${encodeURIComponent(id)}`, {}, options);
+  }
+
+  /** Discard a rejected Kafka record. It is deleted and never becomes an event. */
+  discardRejectedRecord(id: string, options?: RequestOptions): Promise<void> {
+    return this.call('DELETE', `/v1/sources/kafka/rejected/${encodeURIComponent(id)}`, {}, options);
+  }
+
+  /** Retry a rejected Kafka record. The process that reads its partition maps it again. If it fails again, it is rejected again. */
+  retryRejectedRecord(id: string, options?: RequestOptions): Promise<RejectedRecord> {
+    return this.call('POST', `/v1/sources/kafka/rejected/${encodeURIComponent(id)}/retry`, { keyed: true }, options);
   }
 }
 
@@ -1998,13 +2323,13 @@ export class Tenants extends Resource {
     return this.call('PUT', `/v1/tenants/${encodeURIComponent(id)}`, { body }, options);
   }
 
-  /** Delete a tenant that has no endpoints and no keys, or everything of a tenant. With `expunge=true` a task deletes every row of the tenant: events, deliveries, attempts, endpoints, keys, statistics, audit entries. Publishing for it is 409 until the task has ended. It cannot be undone. If the archive contains data of the tenant, the header `posthorn-archive-until` says until when. */
+  /** Delete a tenant that has no endpoints and no keys, or everything of a tenant. With `expunge=true` a task deletes every row of the tenant: events, deliveries, attempts, endpoints, keys, statistics, audit entries. Publishing for it is 409 until the task has ended. It cannot be undone. If the archive contains data of the tenant, the header `posthorn-archive-until` says until when. If Posthorn reads events from Kafka, `posthorn-kafka-until` says until when the topics may hold records of the tenant: a time, `unlimited`, or `unknown` if Kafka does not answer. */
   delete(id: string, query: { expunge?: boolean; confirm?: string; dry_run?: boolean } = {}, options?: RequestOptions): Promise<Count | Task | void> {
     return this.call('DELETE', `/v1/tenants/${encodeURIComponent(id)}`, { query }, options);
   }
 }
 
-/** Messages to people about endpoints that fail and deliveries that are given up. */
+/** Messages to people about endpoints that fail and deliveries that became dead letters. */
 export class Notifiers extends Resource {
   /** Create a notifier. It posts notices about endpoints and deliveries to a chat, or sends them by e-mail. The e-mail address of a tenant gets a link first, and notices once its owner has confirmed. */
   create(body: NewNotifier, options?: RequestOptions): Promise<Notifier> {
@@ -2021,18 +2346,18 @@ export class Notifiers extends Resource {
     return this.call('GET', `/v1/notifiers/${encodeURIComponent(id)}`, {}, options);
   }
 
-  /** Delete a notifier. Messages that wait are skipped. Its history stays readable. */
+  /** Delete a notifier. Posthorn skips messages that wait. The history of the notifier stays readable. */
   delete(id: string, options?: RequestOptions): Promise<void> {
     return this.call('DELETE', `/v1/notifiers/${encodeURIComponent(id)}`, {}, options);
   }
 
-  /** Send a test message. At once, without waiting for other notices. */
+  /** Send a test message. Posthorn sends it at once, without waiting for other notices. */
   test(id: string, options?: RequestOptions): Promise<Delivery> {
     return this.call('POST', `/v1/notifiers/${encodeURIComponent(id)}/test`, { keyed: true }, options);
   }
 }
 
-/** Create, list and revoke API keys. */
+/** Create, list and revoke API keys and portal sessions. */
 export class Keys extends Resource {
   /** Create an API key. */
   create(body: NewKey, options?: RequestOptions): Promise<CreatedKey> {
@@ -2059,16 +2384,31 @@ export class Keys extends Resource {
     return this.call('PATCH', `/v1/keys/${encodeURIComponent(id)}`, { body }, options);
   }
 
-  /** Revoke an API key. It stops working at once, in every process. */
+  /** Revoke an API key. The key stops working at once, in every process. */
   revoke(id: string, options?: RequestOptions): Promise<void> {
     return this.call('DELETE', `/v1/keys/${encodeURIComponent(id)}`, {}, options);
+  }
+
+  /** Create a portal session. Gives the people of one tenant the console for a short time, without an API key. Create a session when a person opens the portal, and lead the browser to `url`. */
+  createPortalSession(body: NewPortalSession, options?: RequestOptions): Promise<CreatedPortalSession> {
+    return this.call('POST', `/v1/portal-sessions`, { body, keyed: true }, options);
+  }
+
+  /** List portal sessions. Lists the portal sessions that have not ended. */
+  listPortalSessions(query: { limit?: number; cursor?: string; tenant?: string } = {}, options?: RequestOptions): PageRequest<PortalSession> {
+    return this.pages('GET', `/v1/portal-sessions`, { query }, options);
+  }
+
+  /** End a portal session. Its token stops working at once, in every process. */
+  endPortalSession(id: string, options?: RequestOptions): Promise<void> {
+    return this.call('DELETE', `/v1/portal-sessions/${encodeURIComponent(id)}`, {}, options);
   }
 }
 
 /** Who changed what, and when. */
 export class Audit extends Resource {
   /** Who changed what, newest first. */
-  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.disable' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.probe' | 'endpoint.replay' | 'event.replay' | 'event.expunge' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'archive.restore' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'tenant.expunge' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'event_type.create_version' | 'event_type.update_version' | 'key.create' | 'key.update' | 'key.delete' | 'notifier.create' | 'notifier.delete' | 'notifier.test' | 'notifier.confirm' | 'session.create' | 'session.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
+  listEntries(query: { limit?: number; cursor?: string; tenant?: string; actor?: string; action?: 'endpoint.create' | 'endpoint.update' | 'endpoint.delete' | 'endpoint.disable' | 'endpoint.pause' | 'endpoint.resume' | 'endpoint.rotate_secret' | 'endpoint.revoke_previous_secrets' | 'endpoint.show_secret' | 'endpoint.test' | 'endpoint.probe' | 'endpoint.replay' | 'event.replay' | 'event.expunge' | 'delivery.replay' | 'delivery.discard' | 'delivery.restore' | 'dead_letter.replay' | 'dead_letter.discard' | 'task.cancel' | 'archive.restore' | 'kafka_record.retry' | 'kafka_record.discard' | 'tenant.create' | 'tenant.update' | 'tenant.delete' | 'tenant.expunge' | 'event_type.create' | 'event_type.update' | 'event_type.delete' | 'event_type.create_version' | 'event_type.update_version' | 'key.create' | 'key.update' | 'key.delete' | 'portal_session.create' | 'portal_session.delete' | 'notifier.create' | 'notifier.delete' | 'notifier.test' | 'notifier.confirm' | 'session.create' | 'session.delete'; object_id?: string; since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<AuditEntry> {
     return this.pages('GET', `/v1/audit`, { query }, options);
   }
 }
@@ -2081,7 +2421,7 @@ export class Statistics extends Resource {
   }
 }
 
-/** Temporary receivers, to try things out with. */
+/** Built-in temporary receivers, for tests. */
 export class Inboxes extends Resource {
   /** Create a temporary receiver. */
   createInbox(body: NewInbox = {}, options?: RequestOptions): Promise<Inbox> {
@@ -2109,8 +2449,8 @@ export class Inboxes extends Resource {
   }
 
   /** List the requests to an inbox, newest first. */
-  listInboxRequests(token: string, options?: RequestOptions): PageRequest<InboxRequest> {
-    return this.pages('GET', `/v1/inboxes/${encodeURIComponent(token)}/requests`, {}, options);
+  listInboxRequests(token: string, query: { since?: string; until?: string } = {}, options?: RequestOptions): PageRequest<InboxRequest> {
+    return this.pages('GET', `/v1/inboxes/${encodeURIComponent(token)}/requests`, { query }, options);
   }
 
   /** Delete the requests to an inbox. */
@@ -2126,12 +2466,12 @@ export class Service extends Resource {
     return this.call('GET', `/healthz`, {}, options);
   }
 
-  /** Can it accept requests? Ready means that the database answers and accepts writes, that live workers own the shards, and, if this process delivers, that its lease is valid. `detail` says what is missing. */
+  /** Is the server ready for requests? Ready means that the database answers and accepts writes, that live workers own the shards and can read deliveries and record results, and, if this process delivers, that its lease is valid. `detail` says what is missing. */
   getReadiness(options?: RequestOptions): Promise<Ready> {
     return this.call('GET', `/readyz`, {}, options);
   }
 
-  /** Metrics for Prometheus. Of all processes of this node. Requests from the machine itself need no key; others need an admin key, or a read key without a tenant. `POSTHORN_METRICS_ACCESS` changes this, and `POSTHORN_METRICS_ADDR` moves it to another address. */
+  /** Metrics for Prometheus. The metrics of all processes of this node. Requests from the machine itself need no key; others need an admin key, or a read key without a tenant. `POSTHORN_METRICS_ACCESS` changes this, and `POSTHORN_METRICS_ADDR` moves it to another address. */
   getMetrics(options?: RequestOptions): Promise<string> {
     return this.call('GET', `/metrics`, {}, options);
   }
@@ -2141,7 +2481,7 @@ export class Service extends Resource {
     return this.call('GET', `/v1/storage`, {}, options);
   }
 
-  /** Bring a day or one event back from the archive. With its deliveries and attempts, for `POSTHORN_RESTORE_DAYS` days. What was expunged does not come back. */
+  /** Bring a day or one event back from the archive. Posthorn restores the events with their deliveries and attempts, for `POSTHORN_RESTORE_DAYS` days. Expunged data is not restored. */
   restoreArchived(body: ArchiveRestore = {}, options?: RequestOptions): Promise<Task> {
     return this.call('POST', `/v1/archive/restore`, { body, keyed: true }, options);
   }
@@ -2166,6 +2506,7 @@ export class Resources {
   readonly tasks: Tasks;
   readonly filters: Filters;
   readonly eventTypes: EventTypes;
+  readonly sources: Sources;
   readonly tenants: Tenants;
   readonly notifiers: Notifiers;
   readonly keys: Keys;
@@ -2182,6 +2523,7 @@ export class Resources {
     this.tasks = new Tasks(transport);
     this.filters = new Filters(transport);
     this.eventTypes = new EventTypes(transport);
+    this.sources = new Sources(transport);
     this.tenants = new Tenants(transport);
     this.notifiers = new Notifiers(transport);
     this.keys = new Keys(transport);

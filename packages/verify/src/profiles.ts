@@ -9,8 +9,8 @@
  * | github   | `body`                                  | x-hub-signature-256: sha256=…                        |
  *
  * During a secret rotation `standard` and `stripe` carry one signature per active secret. The header of `hex` and `github`
- * holds only one. The signature of a newer secret is then in `<header>-next`, which is read too, and that of an older one
- * in `<header>-previous`, which is not.
+ * holds only one. The signature of a newer secret is then in `<header>-next`, and that of an older one in `<header>-previous`.
+ * Both are read too.
  */
 import { type Bytes, fromBase64, fromHex, toBytes } from './bytes.ts';
 import { VerificationError } from './errors.ts';
@@ -103,7 +103,11 @@ function readStripe({ header, prefix }: SignatureNames, headers: HeadersLike): C
 }
 
 function readPlain({ header, prefix }: SignatureNames, headers: HeadersLike): Claim {
-  const values = [requireHeader(headers, header), readHeader(headers, `${header}-next`)];
+  const values = [
+    requireHeader(headers, header),
+    readHeader(headers, `${header}-next`),
+    readHeader(headers, `${header}-previous`),
+  ];
   const hmac: Bytes[] = [];
   for (const value of values) {
     const signature = value?.startsWith(prefix) ? fromHex(value.slice(prefix.length)) : null;

@@ -67,6 +67,17 @@ describe.each(Object.entries(profiles))(
       });
     });
 
+    it('SIG-4: verifies with the old and with the new secret after the new one has taken over the header', async () => {
+      const [newest, oldest] = secrets(NEW_SECRET, SECRET).secrets;
+      const switched = await deliver({
+        ...profile.signing,
+        secrets: [{ ...newest!, mainFrom: Date.now() - 1000 }, oldest!],
+      });
+      await verify(NEW_SECRET, switched);
+      await verify(SECRET, switched);
+      await expect(verify(OTHER_SECRET, switched)).rejects.toMatchObject({ reason: 'signature_mismatch' });
+    });
+
     it('accepts a list of secrets', async () => {
       await verify([OTHER_SECRET, SECRET], request);
       await expect(verify([OTHER_SECRET, NEW_SECRET], request)).rejects.toMatchObject({

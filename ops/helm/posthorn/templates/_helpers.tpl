@@ -19,9 +19,9 @@ app.kubernetes.io/component: {{ .component }}
 {{- define "posthorn.environment" -}}
 envFrom:
   - secretRef:
-      name: {{ .Values.existingSecret }}
+      name: {{ .secret }}
 env:
-  {{- range $name, $value := .Values.settings }}
+  {{- range $name, $value := .root.Values.settings }}
   - name: {{ $name }}
     value: {{ $value | toString | quote }}
   {{- end }}
@@ -42,4 +42,13 @@ runAsUser: 65532
 runAsGroup: 65532
 seccompProfile:
   type: RuntimeDefault
+{{- end }}
+
+{{/* The kinds of worker pods by name, as YAML: "worker", and "worker-<region>" with the settings of `worker` that a region does not change. */}}
+{{- define "posthorn.workers" -}}
+{{- $workers := dict "worker" .Values.worker }}
+{{- range $region, $settings := .Values.regions }}
+{{- $_ := set $workers (printf "worker-%s" $region) (mergeOverwrite (deepCopy $.Values.worker) ($settings | default dict) (dict "region" $region)) }}
+{{- end }}
+{{- toYaml $workers }}
 {{- end }}
