@@ -81,9 +81,10 @@ class Round {
       return;
     }
     if (this.#isAsked(by.id)) this.decisions.set(by.id, waitUntil(isDue ? now : sendAt));
-    if (chosen !== undefined || !isDue) return;
-    this.#store.debounceKeys.get(newest.id)!.isChosen = true;
-    if (newest.dueAt !== null) newest.dueAt = Math.min(newest.dueAt, Math.floor(now));
+    if (!isDue) return;
+    this.#store.debounceKeys.get(by.id)!.isChosen = true;
+    // Also one that was chosen while the clock was ahead: the others of its key wait for it.
+    if (by.dueAt !== null) by.dueAt = Math.min(by.dueAt, Math.floor(now));
   }
 
   #decideFirst(deliveryId: Uuid, key: string): DebounceDecision {

@@ -13,6 +13,7 @@ import {
   DEAD,
   DELIVERED,
   FAILED,
+  loadAll,
   newEvent,
   newOutcome,
   newSettlement,
@@ -22,6 +23,7 @@ import {
 const LAST: DebounceSettings = { key: 'data.order', mode: 'last', windowMs: 1_000, maxWaitMs: 3_000 };
 const FIRST: DebounceSettings = { ...LAST, mode: 'first' };
 const ON_WIRE_MS = 60_000;
+const DAY_MS = 86_400_000;
 
 export function describeDebouncer(getStore: () => StoreFixture, propertyRuns: number): void {
   const open = async (settings = LAST, maxEnded = MAX_ENDED) =>
@@ -65,6 +67,17 @@ export function describeDebouncer(getStore: () => StoreFixture, propertyRuns: nu
       expect(await countWaiting(ids)).toBe(2);
       expect(await endpoint.ask([oldest], 3_000)).toEqual(['drop']);
       expect(await endpoint.ask([newest], 3_000)).toEqual([`send ${MAX_GROUP}`]);
+    });
+
+    it('a delivery that was chosen while the clock was ahead is due as soon as another one of its key asks', async () => {
+      const endpoint = await open();
+      const [old, chosen] = [await endpoint.add(0), await endpoint.add(10, 'a', 40 * DAY_MS)];
+      expect(await endpoint.ask([old], 40 * DAY_MS)).toEqual(['drop']);
+      const newer = await endpoint.add(20);
+      expect(await endpoint.ask([newer], 30)).toEqual([`wait ${30 + DEBOUNCE_PAUSE_MS}`]);
+      const { due } = await loadAll(getStore(), await endpoint.id);
+      expect(due.find(({ id }) => id === chosen)!.dueAt).toBeLessThanOrEqual(Date.now() + DAY_MS);
+      expect(await endpoint.ask([chosen], 40)).toEqual(['send 1']);
     });
 
     it('ends a large group in several calls, and sends the newest one after the last of them', async () => {
@@ -327,10 +340,10 @@ class DebouncedEndpoint {
   }
 
   /** Accepts an event at a time after the start. */
-  async add(at: number, debounceKey: string | null = 'a'): Promise<Uuid> {
+  async add(at: number, debounceKey: string | null = 'a', dueAt?: number): Promise<Uuid> {
     return accept(this.#store, await this.id, {
       id: eventIdAt(this.#start + at),
-      delivery: { debounceKey },
+      delivery: { debounceKey, ...(dueAt !== undefined && { dueAt: this.#start + dueAt }) },
     });
   }
 

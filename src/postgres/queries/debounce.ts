@@ -138,7 +138,7 @@ async function decideLast(round: Round, keyed: readonly KeyedRow[]): Promise<voi
   const sent: Uuid[] = [];
   const chosen: Uuid[] = [];
   for (const plan of plans) {
-    const { group, own, by, isDue } = plan;
+    const { own, by, isDue } = plan;
     // Of a group that ends, newer ones wait until `by` is sent, and older ones until a further call ends them.
     for (const { id } of own)
       if (ended.has(id)) decisions.set(id, DROP);
@@ -146,7 +146,7 @@ async function decideLast(round: Round, keyed: readonly KeyedRow[]): Promise<voi
     const isOwn = own.some(({ id }) => id === by);
     if (isOwn && isDue && !unfinished.has(plan)) sent.push(by);
     else {
-      if (isDue && group.chosen === null) chosen.push(by);
+      if (isDue) chosen.push(by);
       if (isOwn) decisions.set(by, waitUntil(isDue ? request.now : plan.sendAt));
     }
   }
@@ -345,10 +345,13 @@ async function start({ client, request, decisions, underWay }: Round, ids: reado
   underWay.push(...ids);
 }
 
-/** Makes deliveries due now. They are sent even if newer ones arrive first. */
+/**
+ * Makes deliveries due now. They are sent even if newer ones arrive first. Those that were chosen while the clock was ahead are due in
+ * the future, and the others of their key wait for them: they become due now, too.
+ */
 const makeDue = ({ client, request }: Round, ids: readonly Uuid[]) =>
   client.query(
-    `with chosen as (update posthorn.debounce_keys set chosen = true where delivery_id = any ($1::uuid[]))
+    `with chosen as (update posthorn.debounce_keys set chosen = true where delivery_id = any ($1::uuid[]) and not chosen)
      update posthorn.queue set due_at = to_timestamp($2) where id = any ($1::uuid[]) and due_at > to_timestamp($2)`,
     [ids, request.now / 1000],
   );
