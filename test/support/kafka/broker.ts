@@ -9,17 +9,15 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { missingProgram } from '../needs.ts';
 
-const libs = process.env.POSTHORN_TEST_KAFKA_LIBS ?? '';
 const here = fileURLToPath(new URL('.', import.meta.url));
+const libs = process.env.POSTHORN_TEST_KAFKA_LIBS ?? path.join(here, '../../../node_modules/.cache/kafka');
 const CLUSTER_ID = '4L6g3nShT-eMCtK--X86sw';
 
 /** For `needs`: what this machine lacks to run a broker, or null. */
 export function missingKafka(): string | null {
   const noJava = missingProgram('java');
   if (noJava !== null) return noJava;
-  return libs !== '' && existsSync(libs)
-    ? null
-    : 'POSTHORN_TEST_KAFKA_LIBS does not name a folder with the jars of Kafka (test/support/kafka/README.md)';
+  return existsSync(libs) ? null : 'the jars of Kafka are not there: scripts/fetch-kafka.sh';
 }
 
 export class TestBroker {
