@@ -46,5 +46,6 @@ test('a fast endpoint is served at once while slow endpoints of another tenant h
   const latencies = [await serve(), await serve(), await serve()];
   await slow.waitFor(3 * SLOW_ENDPOINTS);
   latencies.push(await serve(), await serve(), await serve());
-  expect(Math.max(...latencies)).toBeLessThan(ANSWER_MS / 2);
+  // A fast endpoint that waits for a socket waits for a slow answer each time. A busy machine delays single requests.
+  expect(latencies.filter((latency) => latency < ANSWER_MS / 2).length, String(latencies)).toBeGreaterThan(3);
 });

@@ -50,6 +50,12 @@ test('when Posthorn and its server are both killed, the next start recovers', as
   expect(await query(next, 'select * from more')).toEqual([{ text: 'committed' }]);
 });
 
+/** Returns when the process is stopped. Until then it would still take other signals, on a busy machine for a long time. */
+async function suspend(pid: number): Promise<void> {
+  process.kill(pid, 'SIGSTOP');
+  await until(async () => /^State:\s+T/m.test(await readFile(`/proc/${pid}/status`, 'utf8')));
+}
+
 test(
   'a zombie of a server that was killed during its shutdown does not block the next start',
   needs(NOT_LINUX),
@@ -59,8 +65,8 @@ test(
     const home = await findHome(dataDir, '/nonexistent', () => {});
     const server = await postmasterPid(dataDir);
     // Suspended, neither of them reacts: the server does not shut down, and its parent does not reap it.
-    process.kill(parent.child.pid!, 'SIGSTOP');
-    process.kill(server, 'SIGSTOP');
+    await suspend(parent.child.pid!);
+    await suspend(server);
     const cleared = clearLeftoverServer(home, () => {});
     const isAskedToStop = async () =>
       /^ShdPnd:\s+[0-9a-f]{15}[2367abef]$/m.test(await readFile(`/proc/${server}/status`, 'utf8'));
