@@ -38,11 +38,11 @@ interface LoadedSchema {
 /** Deliveries of such a version announce its end. */
 const isEnding = ({ status, sunsetAt }: CatalogueVersion): boolean =>
   status === 'deprecated' || status === 'retired' || sunsetAt !== null;
-/** So do all deliveries of such a type. */
+/** All deliveries of such a type announce its end. */
 const isTypeEnding = ({ deprecatedAt, sunsetAt }: CatalogueType): boolean =>
   deprecatedAt !== null || sunsetAt !== null;
 
-/** Compiled schemas took 16 KiB, and 50 bytes for each byte of their JSON. */
+/** Measured: a compiled schema takes 16 KiB, and 50 bytes for each byte of its JSON. */
 const BYTES_PER_SCHEMA = 16 * 1024;
 const BYTES_PER_BYTE = 50;
 const MAX_COMPILED_BYTES = 128 * 1024 * 1024;
@@ -141,7 +141,7 @@ export class EventCatalogue implements VersionDirectory {
     this.#compiled.delete(key);
   }
 
-  /** Counts a schema that was compiled, and drops others that were not used for the longest time. */
+  /** Counts the size of a schema that was compiled, and drops the least recently used ones if there are too many. */
   #countBytes(key: string, entry: CachedSchema, length: number): void {
     if (this.#compiled.get(key) !== entry) return;
     this.#compiledBytes -= entry.bytes;
