@@ -38,7 +38,7 @@ export class Tenants {
   readonly #retentionDays: number;
   readonly #onChanged: () => Promise<void>;
 
-  /** `retentionDays`: how long events are kept. 0: for ever. */
+  /** `retentionDays`: how long events are kept. 0: forever. */
   constructor({
     pool,
     retentionDays,
