@@ -3,6 +3,7 @@
  * needed first, and kept within a bound of memory.
  */
 import { latestVersion, type ValidationMode } from '../domain/event-type-version.ts';
+import { shareReads } from '../domain/share-reads.ts';
 import type { Deprecation, TypeVersion } from '../domain/version-pins.ts';
 import type { CatalogueStore, CatalogueType, CatalogueVersion } from '../ports/catalogue-store.ts';
 import type { VersionDirectory } from '../ports/version-directory.ts';
@@ -56,8 +57,8 @@ export class EventCatalogue implements VersionDirectory {
   /** By type and version. The first is the least recently used. */
   readonly #compiled = new Map<string, CachedSchema>();
   #compiledBytes = 0;
-  #running: Promise<void> | null = null;
-  #next: Promise<void> | null = null;
+  /** Resolves when everything that was committed before this call is in memory. */
+  readonly refresh = shareReads(() => this.#load());
 
   constructor(options: EventCatalogueOptions) {
     this.#options = options;
@@ -83,23 +84,6 @@ export class EventCatalogue implements VersionDirectory {
   /** How payloads of the type are checked. The mode of the type outranks that of the tenant. */
   modeOf(tenant: string, type: KnownType | undefined): ValidationMode {
     return type?.validation ?? this.#tenantModes.get(tenant) ?? 'off';
-  }
-
-  /** Resolves when everything that was committed before this call is in memory. */
-  refresh(): Promise<void> {
-    if (this.#running === null) {
-      this.#running = this.#load().finally(() => {
-        this.#running = null;
-      });
-      return this.#running;
-    }
-    this.#next ??= this.#running
-      .catch(() => {})
-      .then(() => {
-        this.#next = null;
-        return this.refresh();
-      });
-    return this.#next;
   }
 
   async #load(): Promise<void> {
