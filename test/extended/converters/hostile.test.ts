@@ -1,4 +1,4 @@
-/** VER-2: converters that misbehave harm nobody but themselves. */
+/** VER-2: a converter that misbehaves affects only its own conversions. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
