@@ -1,8 +1,9 @@
 import { defineConfig } from 'vitest/config';
 
 /**
- * They wait more than they compute, and the cores are few. Must be the same for all that run at the same time: on a
- * machine of two cores the default is one, and the unit tests would run one after another when all else is done.
+ * Test files that run at the same time. Most tests wait more than they compute, so there are more workers than cores. All
+ * projects of a group need the same number. Vitest's default on two cores is one worker, which would run the unit tests
+ * one after another.
  */
 const maxWorkers = 3;
 
@@ -30,7 +31,7 @@ export default defineConfig({
             'test/conformance/!(*.postgres).test.ts',
           ],
           sequence: { groupOrder: 1 },
-          // To start a process and load everything again for each file took as long as the tests.
+          // Isolation starts a process and loads all modules for each file, which took as long as the tests.
           isolate: false,
           maxWorkers,
           testTimeout: 60_000,
@@ -77,7 +78,7 @@ export default defineConfig({
           include: ['test/extended/chaos/**/*.test.ts'],
           globalSetup: ['test/support/program.ts'],
           setupFiles: ['test/support/no-leaks.ts'],
-          // First, and beside nothing else: how long it takes them to recover is part of what they judge.
+          // These tests run first and alone, because they measure how long recovery takes.
           sequence: { groupOrder: 2 },
           maxWorkers: 2,
         },

@@ -52,7 +52,7 @@ async function measureCheckout(
       await waitUntilSettled(own, 60);
       return EVENTS / ((performance.timeOrigin + performance.now() - load.startedAt) / 1000);
     };
-    // Warm-up: V8 needs some ten thousand events in each process to optimize the hot path.
+    // Warm-up: V8 needs about ten thousand events in each process to optimize the hot path.
     await measureRate();
     const { ratios } = await compareWithBareLoop(receiver, 1, measureRate);
     return ratios[0]!;

@@ -1,6 +1,6 @@
 /**
  * A minimal receiver: answers 200 and counts requests. `/fail…` answers 500, `/hang…` never answers, `/slow/25000…`
- * answers 200 after so many milliseconds. The parent process asks for the counts.
+ * answers 200 after that many milliseconds. The parent process asks for the counts.
  */
 import { createServer } from 'node:net';
 

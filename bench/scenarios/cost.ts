@@ -50,7 +50,7 @@ export const cost: Bench = {
     const posthorn = await startPosthorn(postgres, {}, ['--processes', processes]);
     try {
       const types = await registerEndpoints(posthorn, receiver, { count: 1 });
-      // V8 needs some ten thousand events in each process to optimize the hot path.
+      // V8 needs about ten thousand events in each process to optimize the hot path.
       await runLoad(posthorn, { events: 20_000, types, bytes: PAYLOAD_BYTES });
       await waitUntilSettled(postgres, 60);
       return [

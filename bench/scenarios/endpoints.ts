@@ -17,7 +17,7 @@ import type { Bench, Figure } from '../scenario.ts';
 
 const ENDPOINTS_PER_TENANT = 1_000;
 const ROWS_PER_INSERT = 5_000;
-/** What happens once a minute happens once. */
+/** Long enough for everything that runs once a minute. */
 const IDLE_SECONDS = 60;
 
 export const endpoints: Bench = {

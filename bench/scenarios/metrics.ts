@@ -61,7 +61,7 @@ export const metrics: Bench = {
     const events = quick ? 2_000 : 20_000;
     const [on, off] = [await startServer(context, 'on'), await startServer(context, 'off')];
     try {
-      // Warm-up: V8 needs some ten thousand events to optimize the hot path.
+      // Warm-up: V8 needs about ten thousand events to optimize the hot path.
       for (const server of [on, off, on, off]) await measureMicrosPerEvent(server, events);
       const pairs: { on: number; off: number }[] = [];
       for (let run = 0; run < runs; run += 1) {

@@ -169,7 +169,7 @@ async function measureUntilDropped(
   }
 }
 
-/** Whether the partition still exists. Throws if the archive cannot be written: then it would exist for ever. */
+/** Whether the partition still exists. Throws if the archive cannot be written: then it would exist forever. */
 async function isWaiting(postgres: Postgres, table: string): Promise<boolean> {
   const [row] = await postgres.query<{ found: boolean; error: string | null }>(
     'select exists (select from posthorn.partitions where name = $1) as found, (select error from posthorn.archive_state) as error',

@@ -139,7 +139,7 @@ export async function prepareLoad(
     const seconds = (performance.timeOrigin + performance.now() - load.startedAt) / 1000;
     return ((await receiver.count()) - before) / seconds;
   };
-  // Warm-up: V8 needs some ten thousand events in each process to optimize the hot path.
+  // Warm-up: V8 needs about ten thousand events in each process to optimize the hot path.
   await measureRate();
   return measureRate;
 }

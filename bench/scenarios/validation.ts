@@ -67,7 +67,7 @@ export const validation: Bench = {
       for (const each of series) each.rates.length = 0;
       for (let run = 0; run < runs; run += 1) {
         onProgress(`run ${run + 1}`);
-        // Another one begins each time: the first one after a pause is slower.
+        // Each round begins with another series, because the first one after a pause is slower.
         for (let turn = 0; turn < series.length; turn += 1)
           await measure(series[(run + turn) % series.length]!);
       }

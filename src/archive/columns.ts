@@ -1,6 +1,6 @@
 /**
- * The columns of the Parquet files. Names and ids are those of the API, so that a person can look for what they know. All
- * values can be turned back into the row without loss.
+ * The columns of the Parquet files. Names and ids are those of the API, so that you can search for what the API
+ * shows. Every value can be converted back into the row without loss.
  */
 import type { ArchiveKind } from '../domain/archive.ts';
 import {

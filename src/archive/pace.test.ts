@@ -29,7 +29,7 @@ async function startPace(options: Partial<PaceOptions> = {}) {
   const clock = new TestClock();
   const rests: number[] = [];
   const pace = new Pace({ maxBusy: 0.25, clock, onRest: (ms) => rests.push(ms), ...options });
-  /** Works for so long, and then asks whether it must rest. */
+  /** Works for `workMs`, then calls `rest`. */
   const work = (workMs: number): Promise<void> => {
     clock.time += workMs;
     return pace.rest();
@@ -97,7 +97,7 @@ describe('LIF-2: the pace of an export', () => {
     expect(rests).toHaveLength(1);
   });
 
-  test('stop before a rest, while the store is asked', async () => {
+  test('stop while `isBehind` runs prevents the rest', async () => {
     let pace: Pace | null = null;
     const started = await startPace({
       isBehind: async () => {

@@ -21,14 +21,16 @@ export interface WrittenFile {
   readonly tenants: readonly string[] | null;
 }
 
-/** A row group is decoded as a whole by readers. */
+/** Readers decode a whole row group at once. */
 const GROUP_ROWS = 10_000;
 const GROUP_BYTES = 4 * 1024 * 1024;
 const PART_ROWS = 1_000_000;
 const PART_BYTES = 512 * 1024 * 1024;
 const MAX_TENANTS = 1_000;
 const FLUSH_BYTES = 1024 * 1024;
-/** A whole file at once would delay commits of a database on the same disk. */
+/**
+ * Sync after this many bytes. Syncing a whole file at once would delay the commits of a database on the same disk.
+ */
 const SYNC_BYTES = 8 * 1024 * 1024;
 const ZSTD_LEVEL = 3;
 
@@ -80,7 +82,7 @@ export class PartWriter<K extends ArchiveKind> {
     return this.#rows;
   }
 
-  /** True: the next rows belong into another file, unless their key is the same as that of the last row. */
+  /** True: start another file, unless the next row has the same key as the last one. */
   get isFull(): boolean {
     return this.#rows >= PART_ROWS || this.#rawBytes >= PART_BYTES;
   }

@@ -15,12 +15,12 @@ export interface RestoreOptions {
   readonly keepMs: number;
 }
 
-/** Events first: without them nobody finds the rest. */
+/** Events first: the API finds deliveries and attempts through their event. */
 const ORDER: readonly ArchiveKind[] = ['events', 'deliveries', 'attempts'];
 const ROWS_PER_INSERT = 500;
 const BYTES_PER_INSERT = 8 * 1024 * 1024;
 
-/** Ends the task. Throws only if the store cannot be reached: another process continues the task then. */
+/** Runs and ends the task. Throws only if the store is unavailable: then another process continues the task. */
 export async function runRestore(task: RestoreTask, options: RestoreOptions): Promise<void> {
   try {
     await restoreAll(task, options);

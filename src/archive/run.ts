@@ -48,7 +48,7 @@ export async function runArchive(options: ArchiveRunOptions): Promise<boolean> {
   const { store, pace } = options;
   return store.runExclusively(async () => {
     let failure: Failure | null = null;
-    /** A failure does not stop the rest of the work, unless the store is out of reach: all of it needs the store. */
+    /** A failure does not stop the rest of the work, unless the store is unavailable: all work needs it. */
     const attempt = async (partition: string | null, work: () => Promise<void>): Promise<void> => {
       try {
         if (!pace.isStopped) await work();

@@ -3,6 +3,7 @@
  * needed first, and kept within a bound of memory.
  */
 import { latestVersion, type ValidationMode } from '../domain/event-type-version.ts';
+import { shareReads } from '../domain/share-reads.ts';
 import type { Deprecation, TypeVersion } from '../domain/version-pins.ts';
 import type { CatalogueStore, CatalogueType, CatalogueVersion } from '../ports/catalogue-store.ts';
 import type { VersionDirectory } from '../ports/version-directory.ts';
@@ -38,11 +39,11 @@ interface LoadedSchema {
 /** Deliveries of such a version announce its end. */
 const isEnding = ({ status, sunsetAt }: CatalogueVersion): boolean =>
   status === 'deprecated' || status === 'retired' || sunsetAt !== null;
-/** So do all deliveries of such a type. */
+/** All deliveries of such a type announce its end. */
 const isTypeEnding = ({ deprecatedAt, sunsetAt }: CatalogueType): boolean =>
   deprecatedAt !== null || sunsetAt !== null;
 
-/** Compiled schemas took 16 KiB, and 50 bytes for each byte of their JSON. */
+/** Measured: a compiled schema takes 16 KiB, and 50 bytes for each byte of its JSON. */
 const BYTES_PER_SCHEMA = 16 * 1024;
 const BYTES_PER_BYTE = 50;
 const MAX_COMPILED_BYTES = 128 * 1024 * 1024;
@@ -56,8 +57,8 @@ export class EventCatalogue implements VersionDirectory {
   /** By type and version. The first is the least recently used. */
   readonly #compiled = new Map<string, CachedSchema>();
   #compiledBytes = 0;
-  #running: Promise<void> | null = null;
-  #next: Promise<void> | null = null;
+  /** Resolves when everything that was committed before this call is in memory. */
+  readonly refresh = shareReads(() => this.#load());
 
   constructor(options: EventCatalogueOptions) {
     this.#options = options;
@@ -83,23 +84,6 @@ export class EventCatalogue implements VersionDirectory {
   /** How payloads of the type are checked. The mode of the type outranks that of the tenant. */
   modeOf(tenant: string, type: KnownType | undefined): ValidationMode {
     return type?.validation ?? this.#tenantModes.get(tenant) ?? 'off';
-  }
-
-  /** Resolves when everything that was committed before this call is in memory. */
-  refresh(): Promise<void> {
-    if (this.#running === null) {
-      this.#running = this.#load().finally(() => {
-        this.#running = null;
-      });
-      return this.#running;
-    }
-    this.#next ??= this.#running
-      .catch(() => {})
-      .then(() => {
-        this.#next = null;
-        return this.refresh();
-      });
-    return this.#next;
   }
 
   async #load(): Promise<void> {
@@ -141,7 +125,7 @@ export class EventCatalogue implements VersionDirectory {
     this.#compiled.delete(key);
   }
 
-  /** Counts a schema that was compiled, and drops others that were not used for the longest time. */
+  /** Counts the size of a schema that was compiled, and drops the least recently used ones if there are too many. */
   #countBytes(key: string, entry: CachedSchema, length: number): void {
     if (this.#compiled.get(key) !== entry) return;
     this.#compiledBytes -= entry.bytes;

@@ -44,7 +44,7 @@ describe('VER-1: a hostile schema is refused', () => {
     ['a recursive reference', { $recursiveRef: '#' }],
     ['another base inside', { properties: { a: { $id: 'http://example.com/', type: 'string' } } }],
     ['an unknown draft', { $schema: 'http://example.com/draft' }],
-    ['a draft that is no text', { $schema: { $ref: '#' } }],
+    ['a draft that is not a string', { $schema: { $ref: '#' } }],
     ['nesting deeper than the stack', nested(20_000, (items) => ({ items }), true)],
     ['nesting above the limit', nested(70, (items) => ({ items }), true)],
     ['too many parts', { anyOf: many(501, () => ({ type: 'null' })) }],
@@ -60,7 +60,7 @@ describe('VER-1: a hostile schema is refused', () => {
     ['a hostile pattern of names', { patternProperties: { '(?=a)': true } }],
     ['a text instead of a schema', { properties: { a: 'string' } }],
     ['a null instead of a schema', { items: null }],
-    ['a list of types that are none', { type: ['function'] }],
+    ['a list of invalid types', { type: ['function'] }],
     ['a negative length', { minLength: -1 }],
     ['a mistake in an unused definition', { $defs: { a: { pattern: '(' } } }],
   ])('%s', (_what, schema) => {

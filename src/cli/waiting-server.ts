@@ -1,6 +1,6 @@
 /**
  * Answers the probes of an orchestrator while `serve` waits for the database: the process is alive (`/healthz` is 200)
- * and not ready (`/readyz` is 503). Without it, Kubernetes would restart pods because their database is away.
+ * and not ready (`/readyz` is 503). Without it, Kubernetes would restart pods because their database is unavailable.
  */
 import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';

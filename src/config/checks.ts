@@ -174,7 +174,7 @@ function keptNoLongerThan(
   wholeKey: SettingKey,
   whole: RetentionKind,
 ): Check {
-  const show = (days: number): string => (days === 0 ? '0: for ever' : `${days} days`);
+  const show = (days: number): string => (days === 0 ? '0: forever' : `${days} days`);
   return {
     about: [partKey, wholeKey],
     problem: (config, name) => {

@@ -103,13 +103,13 @@ describe('VER-2: conversions', () => {
       expect(readConversionNote(result.headers!)).toMatchObject({ converter: '0d', to: 'v2' });
     expect(counts.runs).toBe(0);
     expect(dataOf(await convert('v1', EVENT, retry))).toBe('"run 1"');
-    // A replay makes all earlier attempts the past.
+    // A replay ignores the attempts before it.
     expect(dataOf(await convert('v2', EVENT, { ...FIRST, attempts: 1, attemptsBeforeReplay: 1 }))).toBe(
       '"run 2"',
     );
   });
 
-  it('what is stored is sent, also if another worker was first', async () => {
+  it('sends the stored result, even if another worker stored it', async () => {
     const { convert, stored } = create();
     const theirs = { eventId: EVENT.id, version: 'v1', converter: 'aa', data: Buffer.from('"theirs"') };
     stored.set(conversionName(theirs), theirs);

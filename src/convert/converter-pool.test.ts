@@ -18,7 +18,7 @@ const CONFIG = `
 `;
 const NAMES = 'export const joinName = (first: string, last: string): string => [first, last].join(" ");';
 
-it('VER-2: converts in processes of their own, by chains of TypeScript functions, and a hanging converter stops nobody else', async () => {
+it('VER-2: converts in processes of their own, by chains of TypeScript functions, and a hanging converter does not stop the others', async () => {
   const file = writeConfig({ 'posthorn.config.ts': CONFIG, 'names.ts': NAMES });
   const running = await openConverters(file, { timeoutMs: 2_000 });
   const run = async (steps: string, data: unknown, tenant?: string) =>

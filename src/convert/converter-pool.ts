@@ -74,7 +74,7 @@ export class ConverterPool {
   readonly #set: ConverterSet;
   readonly #queue: TenantTurns<Job>;
   readonly #slots: Slot[];
-  /** Wait for a fresh process. The slot of each is opening one. */
+  /** Conversions that run a second time. Each waits for the process that its slot is starting. */
   readonly #retries: Job[] = [];
   /** By tenant and converter. */
   readonly #losses = new Map<string, { losses: number; until: number }>();

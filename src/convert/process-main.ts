@@ -37,12 +37,15 @@ const post = (message: ProcessMessage): void => void send(message);
 const converters = new Map<string, Converter>();
 const findConverter = converters.get.bind(converters);
 
-/** A number with so many digits, or such an exponent, may not survive as a JavaScript number. */
+/**
+ * Matches numbers with 16 or more digits, or an exponent of three digits: a JavaScript number may not hold them
+ * exactly.
+ */
 const LONG_NUMBER = /(?:\d\.?){16}|\d[eE]\+?\d{3}/;
 const isLong = LONG_NUMBER.test.bind(LONG_NUMBER);
 const MAX_MESSAGE_LENGTH = 300;
 const { store, notify } = Atomics;
-/** [1 while a conversion runs, always 0]. */
+/** The first element is 1 while a conversion runs. The second stays 0: the watchdog waits on it. */
 const isRunning = new Int32Array(new SharedArrayBuffer(8));
 let maxResultBytes = 0;
 

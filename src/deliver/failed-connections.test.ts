@@ -59,22 +59,13 @@ describe.concurrent('TLS', () => {
     await receiver.close();
   });
 
-  it('a handshake that stalls ends at the connect timeout', async ({ expect }) => {
+  it.for([
+    ['the connect timeout', 100, 20_000],
+    ['the deadline if that is sooner', 20_000, 100],
+  ] as const)('a handshake that stalls ends at %s', async ([, connectTimeoutMs, timeoutMs], { expect }) => {
     const silent = await listen((socket) => socket.on('error', () => {}));
-    const deliverer = createDeliverer({ ...options, connectTimeoutMs: 100 });
-    const endpoint = anEndpoint(silent.url.replace('http:', 'https:'), { timeoutMs: 20_000 });
-    const outcome = await attempt(deliverer, endpoint);
-    expect(outcome.error?.class).toBe('connect_timeout');
-    expect(outcome.durationMs).toBeLessThan(10_000);
-    await silent.noSockets();
-    await deliverer.close();
-    await silent.close();
-  });
-
-  it('a handshake that stalls ends at the deadline if that is sooner', async ({ expect }) => {
-    const silent = await listen((socket) => socket.on('error', () => {}));
-    const deliverer = createDeliverer({ ...options, connectTimeoutMs: 20_000 });
-    const endpoint = anEndpoint(silent.url.replace('http:', 'https:'), { timeoutMs: 100 });
+    const deliverer = createDeliverer({ ...options, connectTimeoutMs });
+    const endpoint = anEndpoint(silent.url.replace('http:', 'https:'), { timeoutMs });
     const outcome = await attempt(deliverer, endpoint);
     expect(outcome.error?.class).toBe('connect_timeout');
     expect(outcome.durationMs).toBeLessThan(10_000);

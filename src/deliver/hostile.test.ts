@@ -49,7 +49,7 @@ interface Row {
 
 const rows: Row[] = [
   {
-    does: 'sends headers for ever',
+    does: 'sends headers forever',
     how: flood(OK, (n) => `x-${n}: ${'a'.repeat(100)}\r\n`),
     comesTo: 'response_headers_too_large',
     early: true,
@@ -199,7 +199,7 @@ const rows: Row[] = [
   },
   { does: 'hangs', how: raw(''), comesTo: 'timeout' },
   {
-    does: 'sends informational responses for ever',
+    does: 'sends informational responses forever',
     how: flood('', 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'),
     comesTo: 'http_1xx',
     early: true,

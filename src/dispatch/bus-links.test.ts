@@ -33,7 +33,7 @@ const eventOf = (bytes: number): EventContent => ({
   headers: null,
 });
 
-/** Sockets that a test can break for good. */
+/** Sockets that a test can break permanently. */
 class LosableSockets implements PeerTransport {
   readonly isWithinNode = true;
   readonly #sockets: SiblingSockets;
@@ -87,12 +87,12 @@ async function start(
     loseConnections: async () => {
       for (const transport of transports) await transport.lose();
     },
-    /** The process ends without a word. */
+    /** The process crashes. */
     die: () => void hub.members.delete(bus),
   };
 }
 
-test('a process that died is found out by the first frame, whose deliveries are reported', async () => {
+test('the first frame for a dead process reports its deliveries as undelivered', async () => {
   const hub = new MemoryMessageHub();
   const [from, owner] = [await start(hub, []), await start(hub, [5])];
   await eventually('the owner is known', () => from.offer(deliveryOf(5)) === 'redis');
@@ -122,7 +122,7 @@ test('a payload that is too large for the bus is refused, and large commits are 
   expect(Math.max(...sizes)).toBeLessThan(2_200_000);
 });
 
-test('nothing goes through a bus that is away, and the shards are announced when it is back', async () => {
+test('a process sends nothing through an unavailable bus, and announces its shards when the bus is back', async () => {
   const hub = new MemoryMessageHub();
   const [from, owner] = [await start(hub, []), await start(hub, [5])];
   await eventually('the owner is known', () => from.offer(deliveryOf(5)) === 'redis');

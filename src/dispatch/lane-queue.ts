@@ -11,7 +11,7 @@ import { EarlierRequests } from './earlier-requests.ts';
 import { FreshQueue } from './fresh-queue.ts';
 import type { AdoptedBatch } from './lane-batches.ts';
 import type { LaneMemory } from './lane-budget.ts';
-import { dueTime, type LaneItem } from './lane-item.ts';
+import { dueTime, type LaneItem, requestDueTime } from './lane-item.ts';
 import { ReadProgress } from './read-progress.ts';
 import { RetryQueue } from './retry-queue.ts';
 
@@ -172,6 +172,26 @@ export class LaneQueue {
     if (this.fifo || (dueAt < this.readProgress.retryHorizon && hasRoom)) return this.requeue(item);
     this.readProgress.leaveRetryInStore(dueAt);
     this.forget(item);
+  }
+
+  /**
+   * Removes the next delivery of a kind from its queue and returns it. Null: none is due. A probe is the requested delivery
+   * or else the oldest that is due, fresh or not.
+   */
+  shift(kind: 'fresh' | 'retry', now: number, isProbe: boolean): LaneItem | null {
+    const { fresh, retries, requested } = this;
+    if (kind === 'fresh' || this.fifo) return fresh.shift();
+    if (requested !== null && requestDueTime(requested) <= now) {
+      this.requested = null;
+      return requested;
+    }
+    if (requested !== null && isProbe) return null;
+    const retry = retries.findDue(now);
+    const { head } = fresh;
+    if (isProbe && head !== undefined && (retry === null || head.delivery.agesFrom < retry.delivery.agesFrom))
+      return fresh.shift();
+    if (retry !== null) retries.removeFirst();
+    return retry;
   }
 
   /** Adds a delivery that is about to be sent, to no queue. */

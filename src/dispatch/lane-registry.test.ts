@@ -64,7 +64,7 @@ test('an idle lane takes no more than 500 bytes', () => {
   expect(lanes.size).toBe(count);
 });
 
-test('lanes of two regions share a place without mixing', () => {
+test('lanes of two regions with the same endpoint shard are kept apart', () => {
   const lanes = new LaneRegistry();
   const [home, eu] = [newId(NOW), `${newId(NOW).slice(0, 34)}07`];
   const inDefault = new Lane({ ...endpoint, id: `${home.slice(0, 34)}07` }, HEALTHY, null);

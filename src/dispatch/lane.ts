@@ -305,7 +305,7 @@ export class Lane {
   /** Takes the next delivery of a kind for sending. Call it only if `readyAt` returned now. */
   take(kind: Kind, now: number, monotonic: number): LaneItem | null {
     const isProbe = !this.breaker.allowsTraffic;
-    const item = this.#pick(kind, now, isProbe);
+    const item = this.#queue.shift(kind, now, isProbe);
     if (item === null) return null;
     if (this.#pace !== null && !this.#pace.takeTurn(monotonic)) {
       this.#queue.requeue(item);
@@ -320,23 +320,6 @@ export class Lane {
     const places = Math.min(this.endpoint.maxInFlight, this.adaptive.inFlightLimit);
     this.responseTimes.recordStart(item, now, this.inFlight >= places);
     return item;
-  }
-
-  #pick(kind: Kind, now: number, isProbe: boolean): LaneItem | null {
-    const { fresh, retries } = this.#queue;
-    if (kind === 'fresh' || this.isFifo) return fresh.shift();
-    const { requested } = this.#queue;
-    if (requested !== null && requestDueTime(requested) <= now) {
-      this.#queue.requested = null;
-      return requested;
-    }
-    if (requested !== null && isProbe) return null;
-    const retry = retries.findDue(now);
-    const { head } = fresh;
-    if (isProbe && head !== undefined && (retry === null || head.delivery.agesFrom < retry.delivery.agesFrom))
-      return fresh.shift();
-    if (retry !== null) retries.removeFirst();
-    return retry;
   }
 
   /** The deliveries of batches, besides the first one of each, which `take` returned. */

@@ -32,7 +32,7 @@ export interface NodeLinksOptions {
 const WIRE_VERSION = 1;
 const SEARCH_INTERVAL_MS = 2_000;
 const HANDSHAKE_MS = 5_000;
-/** More than any deployment has processes: strangers that only connect must not take all file handles. */
+/** More than the processes of any deployment. Limits the file handles that strangers can take by connecting. */
 const MAX_CONNECTIONS = 1_000;
 /** With forward secrecy: somebody who learns the key later cannot read what was recorded before. */
 const TLS_OPTIONS = {
@@ -140,7 +140,7 @@ export class NodeLinks implements PeerTransport {
   }
 }
 
-/** A key of its own, so that a weakness of this use does not expose the key that seals secrets. */
+/** A separate key, so that a weakness of this use does not expose the key that seals secrets. */
 function derivePresharedKey(key: Buffer): Buffer {
   return Buffer.from(hkdfSync('sha256', key, Buffer.alloc(0), 'posthorn connections between nodes', 32));
 }

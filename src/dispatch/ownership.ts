@@ -27,8 +27,9 @@ import {
 import { SilentWorkers } from './silent-workers.ts';
 
 /**
- * Increase it when workers of two versions could misread each other's rows. Workers of version 1 record the values of custom
- * headers with attempts, and send notices as if notifiers were endpoints. Those of version 2 know no regions.
+ * Increase this when workers of two versions could misread each other's rows. Workers of version 1 record the values
+ * of custom headers with attempts, and send notices as if notifiers were endpoints. Workers of version 2 do not know
+ * regions.
  */
 export const WIRE_VERSION = 3;
 

@@ -1,7 +1,7 @@
 /**
- * Loads payloads just before they are sent, many in one read. A small cache keeps the latest ones, so that an event with
- * ten deliveries is read once. It has two generations: when the young one is full, it replaces the old one. To remove
- * single events, oldest first, took 4 µs per event.
+ * Loads payloads just before they are sent, many in one read. A small cache keeps the latest ones, so that an event
+ * with ten deliveries is read once. The cache has two generations: when the young one is full, it replaces the old
+ * one. Removing single events, oldest first, took 4 µs per event.
  */
 import { Batcher } from '../domain/batcher.ts';
 import type { EventContent } from '../domain/event.ts';

@@ -54,13 +54,15 @@ const ANNOUNCE_INTERVAL_MS = 500;
 const MAX_SILENCE_MS = 2_000;
 /** Unsent bytes per connection: a stopped peer must not fill our memory. */
 const MAX_BUFFERED_BYTES = 4 * 1024 * 1024;
-/** Payloads of a frame. A server between the nodes has only so much room for each of them. */
+/**
+ * The most payload bytes of a frame. A server between the nodes buffers a limited number of bytes for each process.
+ */
 const MAX_FRAME_BYTES = 1024 * 1024;
 
 type DeliveriesHandler = (deliveries: readonly CommittedDelivery[], commit: Commit) => void;
 
 interface Peer {
-  /** Null: it has not said who it is. */
+  /** Null: the peer has not announced its id. */
   id: Uuid | null;
   readonly route: HandOverRoute;
   readonly isSibling: boolean;
@@ -82,9 +84,9 @@ interface Outgoing {
 
 export class PeerLinks implements HandOver {
   readonly #options: PeerLinksOptions;
-  /** Those with a connection. */
+  /** Peers with a connection. */
   readonly #sockets = new Map<Socket, Peer>();
-  /** Those without one, which were heard on the bus. */
+  /** Peers without a connection, known from the bus. */
   readonly #onBus = new Map<Uuid, Peer>();
   #ownedShards: () => readonly number[] = () => [];
   #own: { readonly load: ProcessLoad } = { load: NO_LOAD };

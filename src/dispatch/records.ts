@@ -9,7 +9,7 @@ export function newStart(lane: Lane, item: LaneItem, now: number): Start {
   return {
     deliveryId: item.delivery.id,
     attempts: item.delivery.attempts,
-    // The store has already counted a start that was recorded but not sent.
+    // The store has already counted the start if it was recorded but not sent.
     careful: lane.isCareful && !item.isStartCounted,
     shard: lane.shard,
     at: now,

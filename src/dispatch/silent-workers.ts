@@ -24,9 +24,10 @@ export class SilentWorkers {
   }
 
   /**
-   * Returns the workers whose leases have ended. `now` is the monotonic time at which the answer with `others` arrived.
-   * A process that has just started has seen nothing yet. If `trustsStore`, it believes the store that a lease has ended,
-   * so that a restart after a crash need not wait. Whether a worker with a session is dead, it always finds out by itself.
+   * Returns the workers whose leases have ended. `now` is the monotonic time at which the answer with `others`
+   * arrived. `trustsStore`: believe the store that a lease has ended. A process that has just started has observed no
+   * renewals yet, and a restart after a crash must not wait for them. That a worker with a session is dead is always
+   * decided by observation.
    */
   observe(others: readonly OtherWorker[], now: number, trustsStore: boolean): SilentWorker[] {
     const { leaseMs, deadAfterMs } = this.#options;

@@ -25,13 +25,13 @@ interface Waiting {
 const BATCH_STARTS = 200;
 /** How long the lane of a locked delivery waits before it is read again. */
 const LOCKED_PAUSE_MS = 1_000;
-/** So long after the last try, a delivery that was locked counts as locked: its next try does not wait for the lock. */
+/** For this long after its last try, a locked delivery counts as locked: the next try does not wait for the lock. */
 const LOCKED_MEMORY_MS = 5_000;
 
 export class StartLog {
   readonly #options: StartLogOptions;
   readonly #batcher: Batcher<Waiting>;
-  /** Deliveries whose rows were locked lately, and when that is forgotten. */
+  /** Deliveries whose rows were locked recently, and until when they count as locked. */
   readonly #locked = new Map<Uuid, number>();
 
   constructor(options: StartLogOptions) {
@@ -52,7 +52,7 @@ export class StartLog {
   async #write(batch: readonly Waiting[]): Promise<void> {
     this.#forgetLocked();
     if (this.#locked.size === 0) return this.#writePart(batch, false);
-    // Both lists before the first write, which may find further locked deliveries.
+    // Make both lists before the first write, which may find more locked deliveries.
     const free = batch.filter(({ start }) => !this.#locked.has(start.deliveryId));
     const locked = batch.filter(({ start }) => this.#locked.has(start.deliveryId));
     if (free.length > 0) await this.#writePart(free, false);

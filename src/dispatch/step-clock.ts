@@ -1,7 +1,10 @@
 import type { Lane } from './lane.ts';
 import type { LaneQueue } from './lane-queue.ts';
 
-/** The clock was set by `stepMs`: what waits in this lane for a while waits as long as before. */
+/**
+ * Moves the times of a lane after the clock was set by `stepMs`, so that everything in the lane waits as long as
+ * before.
+ */
 export function stepClock(lane: Lane, queue: LaneQueue, stepMs: number): void {
   if (lane.holdUntil > 0) lane.holdUntil += stepMs;
   lane.earlierRequestsUntil += stepMs;

@@ -15,8 +15,8 @@ export const PROBE_MARGIN_MS = 3_000;
 const TOLERANCE_MS = 60_000;
 
 /**
- * Returns the state with times that can be right. A hold further in the future than any `Retry-After` does not count. A probe is no
- * further in the future than it can have been set.
+ * Returns the state with corrected times. Ignores a hold that ends later than any `Retry-After` allows, and moves the
+ * next probe to the latest time that Posthorn can have set.
  */
 export function correctState(
   state: LaneState,
@@ -41,8 +41,9 @@ export function correctState(
 }
 
 /**
- * Returns the delivery with times that can be right. A retry that is due later than any delay of its endpoint is due now, and so is a
- * replay, and a delivery that was accepted while the clock was ahead. A delivery that somebody scheduled keeps its time.
+ * Returns the delivery with corrected times. Due now are: a retry that is due later than any delay of its endpoint
+ * allows, a replay, and a delivery that was accepted while the clock was ahead. A delivery that somebody scheduled
+ * keeps its time.
  */
 export function correctDelivery<T extends WaitingDelivery>(
   delivery: T,

@@ -218,7 +218,7 @@ describe('DLV-3: adaptive limits never starve an endpoint', () => {
         }
         const knee = Math.min(capacity, maxInFlight);
         const mean = seen.reduce((sum, each) => sum + each, 0) / seen.length;
-        // AIMD goes from the half of what is too much to what is too much, and never further down.
+        // AIMD moves between the limit that is too high and half of it, and never below.
         expect(Math.min(...seen)).toBeGreaterThanOrEqual(Math.floor((knee + 1) / 2));
         expect(mean).toBeGreaterThanOrEqual(0.6 * knee);
         expect(Math.max(...seen)).toBeLessThanOrEqual(knee + 1);

@@ -87,7 +87,7 @@ interface Round {
 
 export class AdaptiveLimits {
   #record: AdaptiveRecord | null;
-  /** What the store knows. */
+  /** The record that the store has. */
   #stored: AdaptiveRecord | null;
   #round: Round | null = null;
   /** Calm rounds in a row, and those of them at `max_in_flight`. */

@@ -127,7 +127,7 @@ export class Batcher<T> {
     let bytes = 0;
     while (count < this.#waiting.length && count < maxItems) {
       const size = bytesOf(this.#waiting[count]!);
-      // The first item is taken whatever its size, or it would wait for ever.
+      // The first item is taken whatever its size, or it would wait forever.
       if (count > 0 && bytes + size > maxBytes) break;
       bytes += size;
       count += 1;

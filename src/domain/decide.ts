@@ -4,7 +4,7 @@
  *   2xx                                  delivered, unless its batch result says that this event failed
  *   410                                  dead (gone), and the endpoint is disabled
  *   access token rejected                retry with a new token
- *   mail refused for good                dead (rejected)
+ *   mail refused permanently             dead (rejected)
  *   permanent by the endpoint's rules    dead (rejected)
  *   anything else                        retry, unless
  *     this was the last attempt          dead (exhausted)

@@ -19,7 +19,7 @@ export interface LoadMeterOptions {
   readonly clock: Clock;
   /** Called with the load after each sample. */
   readonly onSample?: (load: ProcessLoad) => void;
-  /** Returns true if the samples must go on, though nobody uses the meter. */
+  /** Returns true if sampling must continue although nobody uses the meter. */
   readonly mustGoOn?: () => boolean;
 }
 

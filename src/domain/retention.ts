@@ -6,7 +6,7 @@ export type PartitionedTable = (typeof partitionedTables)[number];
 
 export const DAY_MS = 86_400_000;
 
-/** Days per kind of data. 0: for ever. */
+/** Days per kind of data. 0: forever. */
 export interface RetentionDays {
   readonly events: number;
   readonly payloads: number;

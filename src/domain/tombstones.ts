@@ -1,4 +1,4 @@
-/** What was expunged, as it is copied out of the database: ids and times only. Pure. */
+/** Tombstones: what was expunged, as it is copied out of the database. Contains ids and times only. Pure. */
 export interface StoredTombstone {
   /** `batch`: the answers to a batch with an expunged event. */
   readonly kind: 'event' | 'tenant' | 'batch';

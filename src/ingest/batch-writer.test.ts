@@ -198,7 +198,7 @@ function newChangingLog(batches: string[]): AcceptLog {
   };
 }
 
-test('a tenant whose endpoints change all the time delays only its own events, and these not for ever', async () => {
+test('a tenant whose endpoints change all the time delays only its own events, and these not forever', async () => {
   const batches: string[] = [];
   const acceptor = newAcceptor(newChangingLog(batches), []);
   const accept = (tenant: string) => acceptor.accept({ ...event(null), tenant });

@@ -44,7 +44,7 @@ test.each([
   expect([bulk.waitingItems, bulk.waitingBytes]).toEqual([0, 0]);
 });
 
-test('what a tenant publishes while its events are written apart is written after them', async () => {
+test('events that a tenant publishes while it is on the bulk path are written after its earlier ones', async () => {
   const { bulk, commits, commit, pending } = newBulkPath();
   const gate = Promise.withResolvers<void>();
   commit.isHeld = gate.promise;

@@ -18,7 +18,7 @@ export interface ClusterDescription {
   readonly topics: readonly TopicDescription[];
   /** Topics that do not exist. */
   readonly missing: readonly string[];
-  /** Topics about which Kafka gave no answer: forbidden ones, or with a partition that has no leader. */
+  /** Topics that Kafka could not describe: they are forbidden, or a partition has no leader. */
   readonly failed: readonly FailedTopic[];
 }
 

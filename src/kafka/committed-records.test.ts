@@ -16,7 +16,7 @@ const marker = (firstOffset: bigint, producerId: bigint, type: 'abort' | 'commit
 const offsets = (batches: readonly TransactionBatch[]): bigint[] =>
   batches.map(({ firstOffset }) => firstOffset);
 
-it('SCL-2: leaves out aborted transactions and markers, and keeps what others wrote between them', () => {
+it('SCL-2: leaves out aborted transactions and markers, and keeps the records of other producers between them', () => {
   const batches = [
     data(0n, 1n),
     data(1n, 2n),

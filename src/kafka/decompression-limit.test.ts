@@ -56,7 +56,7 @@ describe.each(ALGORITHMS)('SCL-2: %s', (name) => {
   });
 });
 
-test('SCL-2: the size of snappy data is known before it is decompressed, also in the format of Java', () => {
+test('SCL-2: the size of snappy data is known before it is decompressed, in the plain format and in that of Java clients', () => {
   const chunk = compressionsAlgorithms.snappy.compressSync(Buffer.alloc(100_000));
   expect(snappySize(chunk)).toBe(100_000);
   const length = Buffer.alloc(4);

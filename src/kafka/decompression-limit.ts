@@ -5,10 +5,13 @@
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { compressionsAlgorithms } from '@platformatic/kafka';
 
-/** Compressed batches of one answer may become this large together. */
+/** The most bytes that the compressed batches of one answer may have together when they are decompressed. */
 export const MAX_DECOMPRESSED_BYTES = 64 * 1024 * 1024;
 
-/** Compressed batches of one answer may have this many records and headers together: each takes some hundred bytes of memory. */
+/**
+ * The most records and headers that the compressed batches of one answer may have together. Each takes a few hundred
+ * bytes of memory.
+ */
 const MAX_PARTS = 1_000_000;
 
 export class DecompressionLimitError extends Error {
@@ -99,9 +102,9 @@ export function countParts(data: Buffer): number {
   };
   let count = 0;
   while (at < data.length && count <= MAX_PARTS) {
-    // The client does not check the length of a record against its parts, so it is of no use here.
+    // The length of the record is not usable: the client does not check it against the parts of the record.
     readNumber();
-    // The attributes, then the deltas of time and offset.
+    // Skips the attributes, then the deltas of time and offset.
     at += 1;
     readNumber();
     readNumber();
@@ -140,7 +143,7 @@ function readVarint(data: Buffer): number {
 }
 
 const LZ4_MAGIC = 0x184d2204;
-/** LZ4 cannot compress better than this. */
+/** The highest compression ratio of LZ4. */
 const LZ4_MAX_RATIO = 255;
 
 /** Returns how large LZ4 frames can become at most: the sum over their blocks. */

@@ -39,7 +39,7 @@ export class JsonValue {
     return bytes;
   }
 
-  /** Returns the field of the object as text. Null: it is missing or not a text. */
+  /** Returns the text of a field of the object. Null: the field is missing or is not a string. */
   textOf(name: string): string | null {
     const bytes = this.fields?.get(name);
     return bytes === undefined ? null : textIn(bytes);

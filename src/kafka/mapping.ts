@@ -13,7 +13,7 @@ import { headerOf, type KafkaRecord } from './record.ts';
 
 export { UnmappedRecordError };
 
-/** By field: where it comes from, as in the settings. An empty list: from the format of the record. */
+/** The sources of each field, as in the settings. An empty list: the field comes from the format of the record. */
 export interface MappingConfig {
   readonly type: readonly string[];
   readonly tenant: readonly string[];

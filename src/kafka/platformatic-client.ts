@@ -68,7 +68,7 @@ export function clientOver(consumer: Consumer, options: KafkaClientOptions): Kaf
   };
 }
 
-/** One request per topic: in a request for several, one that does not exist fails all. */
+/** One request per topic: a topic that does not exist would fail a request for several topics. */
 async function describe(consumer: Consumer, topics: readonly string[]) {
   const found = [];
   const missing: string[] = [];
@@ -138,8 +138,8 @@ async function fetch(
 }
 
 /**
- * Fetches one batch of each partition. Of a partition whose batch alone is too large when it is decompressed, the answer says so.
- * Leaves out the last partitions if their batches together become too large: the next fetch gets them.
+ * Fetches one batch of each partition. If a batch alone is too large when it is decompressed, marks its partition as
+ * too large. Leaves out the last partitions if all batches together are too large: the next fetch gets them.
  */
 async function fetchSingleBatches(
   consumer: Consumer,

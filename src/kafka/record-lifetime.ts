@@ -1,11 +1,11 @@
 /**
- * How long Kafka may hold a record, by the settings of its topic. Posthorn cannot delete records there, so whoever expunges data
- * needs to know it. A connection of its own for each question: it is rarely asked.
+ * How long Kafka may keep a record, by the settings of its topic. Posthorn cannot delete records in Kafka, so an
+ * operator who expunges data needs this time. Each call opens a new connection, because calls are rare.
  */
 import { Admin, ConfigResourceTypes } from '@platformatic/kafka';
 import type { KafkaClientOptions } from './client.ts';
 
-/** Short, because the client of the API waits for the brokers meanwhile. */
+/** Short, because an API request waits for the answer. */
 const TIMEOUT_MS = 3_000;
 const CLEANUP = 'cleanup.policy';
 const RETENTION = 'retention.ms';
@@ -44,7 +44,10 @@ interface TopicSetting {
   readonly value?: string | null | undefined;
 }
 
-/** Kafka deletes whole segments: the youngest record of one counts, and a segment grows for `segment.ms`. */
+/**
+ * Kafka deletes whole segments. A segment expires with its youngest record, and takes new records for up to
+ * `segment.ms`.
+ */
 function lifetimeOf(settings: readonly TopicSetting[]): number {
   const readSetting = (name: string): string =>
     settings.find((setting) => setting.name === name)?.value ?? '';

@@ -98,7 +98,7 @@ function newWriter({
 const records = (count: number): KafkaRecord[] =>
   Array.from({ length: count }, (_, n) => recordAt(n, `{"n":${n}}`));
 
-test('SCL-2: a batch names the position behind it, so that the commit moves it', async () => {
+test('SCL-2: the commit of a batch moves the position behind its last record', async () => {
   const { writer, state, advances, events } = newWriter();
   await writer.write(state, records(4), 9n);
   expect(events.map((batch) => batch[0]!.record)).toMatchObject([
@@ -138,7 +138,7 @@ test('SCL-2: a record that the database refuses is set aside with its tenant', a
 
 const OUTAGE = new Problem('unavailable', 'away', { cause: new StoreError('unavailable', 'away') });
 
-test('SCL-2: after an outage only what was not stored is tried again', async () => {
+test('SCL-2: after an outage only records that were not stored are retried', async () => {
   const answer = ({ data }: CommittedEvent, attempt: number) =>
     attempt === 1 && data.includes('1') ? OUTAGE : {};
   const { writer, state, batches, advances } = newWriter({ answer });
@@ -203,7 +203,7 @@ test('SCL-2: a rejected record that the store refuses is set aside without what 
   expect(state).toMatchObject({ position: 1n, pausedReason: null });
 });
 
-test('SCL-2: a partition whose records the store always refuses pauses, and does not repeat for ever', async () => {
+test('SCL-2: a partition whose records the store always refuses pauses, and is not retried forever', async () => {
   let isBroken = true;
   const { writer, state, batches } = newWriter({
     refuse: () => (isBroken ? new StoreError('invalid_row', 'no') : null),
@@ -235,7 +235,7 @@ test('SCL-2: when too many records are rejected, the partition pauses before the
   expect(state).toMatchObject({ pausedReason: 'rejected_full', position: 2n });
   expect(advances.flatMap(({ parked }) => parked)).toHaveLength(2);
   rejected = 3;
-  // Records that are valid go on.
+  // Valid records are still stored.
   await writer.write(state, [recordAt(2, '{}'), ...bad.slice(3)], 4n);
   expect(batches()).toEqual([[2]]);
   expect(state).toMatchObject({ pausedReason: 'rejected_full', position: 3n });

@@ -44,11 +44,11 @@ export interface KafkaSourceOptions {
 const PAUSE_AFTER_FAILURE_MS = 500;
 /** How long a partition pauses after a fetch of it alone has failed, so that the others go first. */
 const SUSPECT_PAUSE_MS = 1_000;
-/** A batch that is too large is fetched and refused again after this time: an operator may have deleted it. */
+/** A batch that was too large is fetched again after this time: an operator may have deleted it. */
 const LARGE_BATCH_PAUSE_MS = 15_000;
 /** Reasons that end when Kafka answers with records, or has none. */
 const UNTIL_ANSWERED: ReadonlySet<PausedReason> = new Set(['position_beyond_end', 'batch_too_large']);
-/** How often to look for partitions that may be fetched again, or whose records wait. */
+/** How often to check for partitions that can be fetched again, and for waiting records. */
 const TICK_MS = 100;
 
 export class KafkaSource {

@@ -7,7 +7,10 @@ export interface TopicsOptions {
   readonly client: KafkaClient;
   readonly store: KafkaStore;
   readonly names: readonly string[];
-  /** Where to start reading a topic that exists when Posthorn looks for it for the first time. Others start at their beginning. */
+  /**
+   * Where to start reading a topic that already exists when Posthorn first looks for it. Other topics are read from
+   * their beginning.
+   */
   readonly start: 'earliest' | 'latest';
   readonly clock: Clock;
 }
@@ -38,7 +41,7 @@ export class Topics {
     this.#options = options;
   }
 
-  /** The next `refresh` asks Kafka. */
+  /** Makes the next `refresh` ask Kafka. */
   refreshSoon(): void {
     this.#refreshAt = 0;
   }

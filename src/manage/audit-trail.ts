@@ -21,6 +21,21 @@ export interface Change {
   readonly changes?: readonly FieldChange[];
 }
 
+type Fields = Readonly<Record<string, unknown>>;
+
+/** What a PUT replaces. */
+export interface Replacement {
+  /** Null: the object is created. */
+  readonly before: Fields | null;
+  readonly after: Fields;
+  readonly tenant: string | null;
+  readonly objectId: string;
+  /** The field whose values are not recorded, only that it changed. */
+  readonly hiddenField: string;
+  readonly create: AuditAction;
+  readonly update: AuditAction;
+}
+
 /** Records what one request changed. */
 export class AuditTrail {
   readonly #source: AuditSource;
@@ -53,6 +68,20 @@ export class AuditTrail {
     this.#tenant = change.tenant ?? this.#tenant;
     await insertAuditEntry(client, this.entryOf(change));
     this.#isComplete = true;
+  }
+
+  /** Records the fields that a PUT changes. Returns false if it changes nothing. */
+  async recordReplacement(
+    client: Queryable,
+    { before, after, hiddenField, create, update, ...subject }: Replacement,
+  ): Promise<boolean> {
+    const changes = fieldChanges(before ?? {}, after, (field) => field !== hiddenField);
+    if (before !== null && changes.length === 0) {
+      this.markUnchanged();
+      return false;
+    }
+    await this.record(client, { ...subject, action: before === null ? create : update, changes });
+    return true;
   }
 
   /** Call it if the request changes nothing: a dry run, or the object already has the requested state. */

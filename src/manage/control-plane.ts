@@ -45,7 +45,7 @@ export interface ControlPlaneDependencies {
   readonly signatureOverlapMs: number;
   /** How long a discard can be undone. */
   readonly discardUndoMs: number;
-  /** How many days events are kept. 0: for ever. */
+  /** How many days events are kept. 0: forever. */
   readonly retentionDays: number;
   /** Whether expired data is archived. */
   readonly hasArchive: boolean;

@@ -27,12 +27,12 @@ import type { AuditAction } from './audit-actions.ts';
 import type { Actor, Caller } from './caller.ts';
 import { endpointChanges } from './endpoint-audit.ts';
 import type { EndpointChallenges } from './endpoint-challenges.ts';
+import { findChangedFields, type PatchWithReadOnly, type ShowEndpoint } from './endpoint-changes.ts';
 import { type EndpointLimits, refuseManyPatterns, reserveEndpoint } from './endpoint-limits.ts';
 import { applyPatch, type EditableEndpoint, type EndpointPatch } from './endpoint-patch.ts';
 import { findWarnings, refuseOverlapping } from './endpoint-warnings.ts';
 import { notFound } from './object-ids.ts';
 import { checkOperatorChange } from './operator-access.ts';
-import { type SentBack, type ShowEndpoint, withoutUnchanged } from './read-back.ts';
 import { type Consent, ReceiverConsent } from './receiver-consent.ts';
 import { refuseToMoveSecrets, refuseToReveal, showHeaders, withoutKnownHeaders } from './shown-headers.ts';
 import {
@@ -131,7 +131,12 @@ export class Endpoints {
   }
 
   /** Challenges the receiver if needed, then changes the endpoint. */
-  async update(actor: Actor, id: Uuid, patch: SentBack, show: ShowEndpoint): Promise<ChangedEndpoint> {
+  async update(
+    actor: Actor,
+    id: Uuid,
+    patch: PatchWithReadOnly,
+    show: ShowEndpoint,
+  ): Promise<ChangedEndpoint> {
     const showToCaller: ShowEndpoint = (view) => show(this.visibleTo(actor.caller, view));
     const endpoint = await this.#change(actor, id, patch, 'endpoint.update', showToCaller);
     return { endpoint, warnings: await findWarnings(this.#dependencies.pool, endpoint) };
@@ -171,7 +176,7 @@ export class Endpoints {
   async #change(
     { caller, audit }: Actor,
     id: Uuid,
-    patch: SentBack,
+    patch: PatchWithReadOnly,
     action: AuditAction,
     show: ShowEndpoint = () => ({}),
   ): Promise<EndpointView> {
@@ -213,7 +218,12 @@ export class Endpoints {
   }
 
   /** Outside of the transaction, because the receiver may take seconds to answer. */
-  async #askReceiver(caller: Caller, id: Uuid, patch: SentBack, show: ShowEndpoint): Promise<Consent | null> {
+  async #askReceiver(
+    caller: Caller,
+    id: Uuid,
+    patch: PatchWithReadOnly,
+    show: ShowEndpoint,
+  ): Promise<Consent | null> {
     if (patch.url === undefined && patch.challenge === undefined) return null;
     const before = await findEndpoint(this.#dependencies.pool, id, caller.tenant);
     if (before === null) throw notFound('endpoint', id);
@@ -222,8 +232,13 @@ export class Endpoints {
   }
 
   /** Returns the part of a patch that changes the endpoint. Throws `invalid` if it may not change it so. */
-  #changedPart(caller: Caller, before: EndpointView, patch: SentBack, show: ShowEndpoint): EndpointPatch {
-    const changed = withoutUnchanged(before, patch, show);
+  #changedPart(
+    caller: Caller,
+    before: EndpointView,
+    patch: PatchWithReadOnly,
+    show: ShowEndpoint,
+  ): EndpointPatch {
+    const changed = findChangedFields(before, patch, show);
     refuseToReveal(before, changed, caller);
     refuseToMoveSecrets(before, changed, caller);
     if (changed.headers === undefined) return changed;
@@ -270,7 +285,7 @@ export class Endpoints {
 }
 
 /** Whether the patch may change the URL or the events that the endpoint gets. */
-const mayChangeSubscription = ({ url, events, channels }: SentBack): boolean =>
+const mayChangeSubscription = ({ url, events, channels }: PatchWithReadOnly): boolean =>
   url !== undefined || events !== undefined || channels !== undefined;
 
 /** A region without a worker is allowed, but not one that never had any: it is a typing error, and nobody would send. */

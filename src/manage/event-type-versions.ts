@@ -17,9 +17,9 @@ import {
 } from '../postgres/queries/event-type-versions.ts';
 import { findEventType, lockEventType, putEventType } from '../postgres/queries/event-types.ts';
 import type { Actor } from './caller.ts';
-import { type CatalogueOptions, changeCatalogue, recordReplacement } from './catalogue-changes.ts';
+import { type CatalogueOptions, changeCatalogue } from './catalogue-changes.ts';
 import { eventTypeNotFound, newEventType, readSunset } from './event-types.ts';
-import { dropReadOnly, type ReadOnlyFields } from './sent-back.ts';
+import { dropReadOnly, type ReadOnlyFields } from './read-only-fields.ts';
 
 export interface EventTypeVersionInput {
   readonly description?: string;
@@ -78,10 +78,12 @@ export class EventTypeVersions {
       const refusal = findRefusal(versions, before, after);
       if (refusal !== null) throw refusal;
       const compatibility = compareWithPrevious(versions, after);
-      const isChanged = await recordReplacement(client, actor, {
+      const isChanged = await actor.audit.recordReplacement(client, {
         before: before && versionFields(before),
         after: versionFields(after),
+        tenant: null,
         objectId: `${name}@${version}`,
+        hiddenField: 'example',
         create: 'event_type.create_version',
         update: 'event_type.update_version',
       });

@@ -12,8 +12,8 @@ import {
   putEventType,
 } from '../postgres/queries/event-types.ts';
 import type { Actor } from './caller.ts';
-import { type CatalogueOptions, changeCatalogue, recordReplacement } from './catalogue-changes.ts';
-import { dropReadOnly, type ReadOnlyFields } from './sent-back.ts';
+import { type CatalogueOptions, changeCatalogue } from './catalogue-changes.ts';
+import { dropReadOnly, type ReadOnlyFields } from './read-only-fields.ts';
 
 export interface EventTypeInput {
   readonly description?: string;
@@ -47,10 +47,12 @@ export class EventTypes {
     return changeCatalogue(this.#options, async (client) => {
       const before = await lockEventType(client, name);
       dropReadOnly(input, before ?? { name }, READ_ONLY);
-      const isChanged = await recordReplacement(client, actor, {
+      const isChanged = await actor.audit.recordReplacement(client, {
         before: before && eventTypeFields(before),
         after: eventTypeFields(after),
+        tenant: null,
         objectId: name,
+        hiddenField: 'example',
         create: 'event_type.create',
         update: 'event_type.update',
       });

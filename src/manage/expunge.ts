@@ -91,8 +91,8 @@ export class Expunge {
   }
 
   /**
-   * Until when the topics that Posthorn reads may hold records of a tenant, as an RFC 3339 time. `unlimited`: they keep records for
-   * ever. `unknown`: Kafka does not answer. Null: Kafka is not configured.
+   * Until when the topics that Posthorn reads may hold records of a tenant, as an RFC 3339 time. `unlimited`: they keep records
+   * forever. `unknown`: Kafka does not answer. Null: Kafka is not configured.
    */
   async kafkaUntil(): Promise<string | null> {
     const { clock, readKafkaLifetime, onKafkaProblem } = this.#dependencies;

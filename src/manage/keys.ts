@@ -14,7 +14,7 @@ import type { Actor } from './caller.ts';
 import { notFound } from './object-ids.ts';
 import { refuseOperatorTenant } from './operator-access.ts';
 import { burstOf, type RateLimitInput } from './rate-limit.ts';
-import { dropReadOnly, type ReadOnlyFields } from './sent-back.ts';
+import { dropReadOnly, type ReadOnlyFields } from './read-only-fields.ts';
 
 export interface KeyDependencies {
   readonly pool: Pool;
@@ -52,7 +52,12 @@ const READ_ONLY: ReadOnlyFields = {
   ignored: ['last_used_at'],
 };
 
-/** API keys. */
+/** Generates a key. Returns it with its id and with what the database stores of it. */
+export function issueKey({ clock, keyFormat }: Pick<KeyDependencies, 'clock' | 'keyFormat'>) {
+  const key = keyFormat.generate();
+  return { key, stored: { id: newId(clock.now()), prefix: prefixOfApiKey(key), hash: hashApiKey(key) } };
+}
+
 export class Keys {
   readonly #dependencies: KeyDependencies;
 
@@ -64,18 +69,15 @@ export class Keys {
   async create(actor: Actor, input: NewKey): Promise<{ record: KeyRecord; key: string }> {
     checkTenant(input);
     refuseOperatorTenant(input.tenant, this.#dependencies.operatorTenant);
-    const { pool, clock } = this.#dependencies;
     const { scope, tenant, description, rate_limit: limit } = input;
     const restrictions = this.#readRestrictions(scope, input);
-    const key = this.#dependencies.keyFormat.generate();
-    const record = await inTransaction(pool, async (client) => {
+    const { key, stored } = issueKey(this.#dependencies);
+    const record = await inTransaction(this.#dependencies.pool, async (client) => {
       const created = await createKey(client, {
-        id: newId(clock.now()),
+        ...stored,
         scope,
         tenant: tenant ?? null,
         description: description ?? '',
-        prefix: prefixOfApiKey(key),
-        hash: hashApiKey(key),
         rate_per_second: limit?.per_second ?? null,
         rate_burst: limit == null ? null : burstOf(limit),
         scopes: restrictions.scopes ?? null,

@@ -1,17 +1,16 @@
 import { type AccessScope, scopesWithin } from '../domain/access-scopes.ts';
-import type { Clock } from '../domain/clock.ts';
 import { isTenantId, TENANT_ID_RULE } from '../domain/event.ts';
-import { idPrefixes, newId, publicId, type Uuid } from '../domain/ids.ts';
+import { idPrefixes, publicId, type Uuid } from '../domain/ids.ts';
 import { invalidField } from '../domain/problem.ts';
-import { inTransaction, type Pool } from '../postgres/database.ts';
+import { inTransaction } from '../postgres/database.ts';
 import {
   createPortalSession,
   endPortalSession,
   type PortalSessionRecord,
 } from '../postgres/queries/portal-sessions.ts';
-import { type ApiKeyFormat, hashApiKey, prefixOfApiKey } from './api-keys.ts';
 import type { Change } from './audit-trail.ts';
 import type { Actor } from './caller.ts';
+import { issueKey, type KeyDependencies } from './keys.ts';
 import { notFound } from './object-ids.ts';
 import { refuseOperatorTenant } from './operator-access.ts';
 
@@ -24,15 +23,6 @@ export const DEFAULT_CAPABILITIES: readonly AccessScope[] = portalCapabilities.f
 export const DEFAULT_TTL_SECONDS = 3600;
 export const MAX_TTL_SECONDS = 86_400;
 
-export interface PortalSessionDependencies {
-  readonly pool: Pool;
-  readonly clock: Clock;
-  readonly keyFormat: ApiKeyFormat;
-  readonly operatorTenant: string;
-  /** A session ended: drop it from the cache of this process. The database notifies the other processes. */
-  readonly onKeyChanged: () => void;
-}
-
 export interface NewPortalSession {
   readonly tenant: string;
   readonly capabilities?: readonly AccessScope[];
@@ -40,11 +30,11 @@ export interface NewPortalSession {
   readonly description?: string;
 }
 
-/** Short-lived access to the console for the people of one tenant. */
+/** Short-lived access to the console for the people of one tenant. A session is a key that expires. */
 export class PortalSessions {
-  readonly #dependencies: PortalSessionDependencies;
+  readonly #dependencies: KeyDependencies;
 
-  constructor(dependencies: PortalSessionDependencies) {
+  constructor(dependencies: KeyDependencies) {
     this.#dependencies = dependencies;
   }
 
@@ -58,18 +48,16 @@ export class PortalSessions {
       description = '',
     }: NewPortalSession,
   ): Promise<{ record: PortalSessionRecord; token: string }> {
-    const { pool, clock, keyFormat, operatorTenant } = this.#dependencies;
+    const { pool, clock, operatorTenant } = this.#dependencies;
     if (!isTenantId(tenant)) throw invalidField('tenant', TENANT_ID_RULE);
     refuseOperatorTenant(tenant, operatorTenant);
-    const token = keyFormat.generate();
+    const { key: token, stored } = issueKey(this.#dependencies);
     const record = await inTransaction(pool, async (client) => {
       const created = await createPortalSession(client, {
-        id: newId(clock.now()),
+        ...stored,
         tenant,
         scopes: [...capabilities],
         description,
-        prefix: prefixOfApiKey(token),
-        hash: hashApiKey(token),
         expires_at: new Date(clock.now() + ttl_seconds * 1000),
       });
       await actor.audit.record(client, changeOf('portal_session.create', created));

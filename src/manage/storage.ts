@@ -66,7 +66,7 @@ export async function reportStorage(
   };
 }
 
-/** Null: for ever, until it is delivered, replayed or discarded (queue, dead letters), or as a setting of its own says. */
+/** Null: forever, until it is delivered, replayed or discarded (queue, dead letters), or as a setting of its own says. */
 function retentionOfKinds(days: RetentionDays): Record<StorageKind, number | null> {
   const orNull = (value: number): number | null => (value === 0 ? null : value);
   return {

@@ -13,11 +13,10 @@ import {
   type TenantRecord,
   type TenantSettings,
 } from '../postgres/queries/tenants.ts';
-import { fieldChanges } from './audit-trail.ts';
 import type { Actor } from './caller.ts';
 import { checkMetadataSize } from './metadata.ts';
 import { burstOf, type RateLimitInput } from './rate-limit.ts';
-import { dropReadOnly, type ReadOnlyFields } from './sent-back.ts';
+import { dropReadOnly, type ReadOnlyFields } from './read-only-fields.ts';
 
 export interface TenantInput {
   readonly name?: string;
@@ -38,7 +37,7 @@ export class Tenants {
   readonly #retentionDays: number;
   readonly #onChanged: () => Promise<void>;
 
-  /** `retentionDays`: how long events are kept. 0: for ever. */
+  /** `retentionDays`: how long events are kept. 0: forever. */
   constructor({
     pool,
     retentionDays,
@@ -68,21 +67,16 @@ export class Tenants {
     const answer = await inTransaction(this.#pool, async (client) => {
       const before = await lockTenant(client, id);
       dropReadOnly(input, before ?? { id }, READ_ONLY);
-      const changes = fieldChanges(
-        before === null ? {} : tenantFields(before),
-        tenantFields(after),
-        (field) => field !== 'metadata',
-      );
-      if (before !== null && changes.length === 0) {
-        actor.audit.markUnchanged();
-        return { created: false, tenant: before };
-      }
-      await actor.audit.record(client, {
-        action: before === null ? 'tenant.create' : 'tenant.update',
+      const isChanged = await actor.audit.recordReplacement(client, {
+        before: before && tenantFields(before),
+        after: tenantFields(after),
         tenant: id,
         objectId: id,
-        changes,
+        hiddenField: 'metadata',
+        create: 'tenant.create',
+        update: 'tenant.update',
       });
+      if (before !== null && !isChanged) return { created: false, tenant: before };
       return { created: before === null, tenant: await putTenant(client, after) };
     });
     // The mode of validation is part of the catalogue in memory.

@@ -1,6 +1,7 @@
 import type { Endpoint } from '../domain/endpoint.ts';
 import { EndpointIndex, type EndpointTotals } from '../domain/endpoint-index.ts';
 import type { Uuid } from '../domain/ids.ts';
+import { shareReads } from '../domain/share-reads.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { MemoryStore } from './memory-store.ts';
 
@@ -30,8 +31,7 @@ export class MemoryEndpointDirectory implements EndpointDirectory {
   readonly #listeners: ((changed: readonly Endpoint[]) => void)[] = [];
   #version = 0;
   #reads = 0;
-  #running: Promise<void> | null = null;
-  #next: Promise<void> | null = null;
+  readonly refresh = shareReads(() => this.#read());
 
   constructor(source: EndpointSource) {
     this.#source = source;
@@ -71,23 +71,6 @@ export class MemoryEndpointDirectory implements EndpointDirectory {
 
   totalsOfShard(shard: number): EndpointTotals {
     return this.#endpoints.totalsOfShard(shard);
-  }
-
-  /** A read that is running may have started before the change that the caller knows of, so wait for the next one. */
-  refresh(): Promise<void> {
-    if (this.#running === null) {
-      this.#running = this.#read().finally(() => {
-        this.#running = null;
-      });
-      return this.#running;
-    }
-    this.#next ??= this.#running
-      .catch(() => {})
-      .then(() => {
-        this.#next = null;
-        return this.refresh();
-      });
-    return this.#next;
   }
 
   onChange(listener: (changed: readonly Endpoint[]) => void): void {

@@ -1,4 +1,4 @@
-/** Messages between simulated processes, as a server between them would carry them. A hub connects them; it may be away. */
+/** Messages between simulated processes. The hub stands for the server between them, which may be unavailable. */
 import type { Uuid } from '../domain/ids.ts';
 import type { MessageBus } from '../ports/message-bus.ts';
 
@@ -6,7 +6,7 @@ type Handler = (message: Buffer, from: Uuid) => void;
 
 export class MemoryMessageHub {
   readonly members = new Set<MemoryMessageBus>();
-  /** False: the server is away. */
+  /** False: the server is unavailable. */
   isUp = true;
 
   /** The server is back: every process connects again. */

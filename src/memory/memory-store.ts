@@ -6,11 +6,13 @@
  * see number 8 before number 7, as happens in PostgreSQL when two commits overlap.
  */
 import type { Clock } from '../domain/clock.ts';
-import { type Endpoint, SHARDS, shardOf, shardOfLane } from '../domain/endpoint.ts';
+import { type Endpoint, type RateLimit, SHARDS, shardOf, shardOfLane } from '../domain/endpoint.ts';
+import type { ValidationMode } from '../domain/event-type-version.ts';
 import { timeOfId, type Uuid } from '../domain/ids.ts';
 import type { EndpointNote } from '../domain/operational.ts';
 import { DEFAULT_REGION, DEFAULT_REGION_NAME } from '../domain/region.ts';
 import type { NewDelivery } from '../ports/accept-log.ts';
+import type { SchemaFailure } from '../ports/catalogue-store.ts';
 import type { StoredConversion } from '../ports/conversion-store.ts';
 import type { OutboxRow } from '../ports/outbox-store.ts';
 import { QueueTable } from './queue-table.ts';
@@ -24,6 +26,7 @@ import type {
   StoredDebounceKey,
   StoredEndpoint,
   StoredEvent,
+  StoredEventType,
   StoredHealth,
   StoredKey,
   StoredOutboxRow,
@@ -74,6 +77,14 @@ export class MemoryStore {
   /** By `idempotencyKeyName`. */
   readonly idempotencyKeys = new Map<string, StoredKey>();
   readonly tenants = new Set<string>();
+  /** Publish limits of tenants that have one of their own. */
+  readonly tenantLimits = new Map<string, RateLimit>();
+  /** Modes of tenants that check payloads. */
+  readonly tenantModes = new Map<string, ValidationMode>();
+  /** By name. */
+  readonly eventTypes = new Map<string, StoredEventType>();
+  /** By id. */
+  readonly schemaFailures = new Map<Uuid, SchemaFailure>();
   readonly endpoints = new Map<Uuid, StoredEndpoint>();
   readonly workers = new Map<Uuid, WorkerRow>();
   /** The names of the regions, by number. The default region has number 0. */

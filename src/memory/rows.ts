@@ -7,6 +7,7 @@ import type { Endpoint } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { DeadReason, Trigger, Verdict } from '../domain/outcome.ts';
 import type { EventRecord, UnwrittenSlice } from '../ports/accept-log.ts';
+import type { CatalogueType } from '../ports/catalogue-store.ts';
 import type { OutboxRow } from '../ports/outbox-store.ts';
 
 /** Rows are visible to readers from `visibleAt` on: the moment of their commit. */
@@ -16,6 +17,15 @@ interface Committed {
 
 export interface StoredEvent extends Omit<EventRecord, 'deliveries' | 'skipped' | 'unwritten'>, Committed {
   readonly deliveries: number;
+}
+
+type Schema = Readonly<Record<string, unknown>> | boolean;
+
+export interface StoredEventType extends CatalogueType {
+  /** Null: the type itself has none. */
+  readonly schema: Schema | null;
+  /** By version. Versions without a schema are missing. */
+  readonly schemas: ReadonlyMap<string, Schema>;
 }
 
 export interface StoredKey {

@@ -1,7 +1,7 @@
 /**
- * Messages between the processes of a deployment through a server beside the database (Redis). Best effort: messages are
- * lost with the server or with a connection to it. Nobody waits for the server: while it is away, every call says so at
- * once, and the caller uses another way.
+ * Messages between the processes of a deployment through a server beside the database (Redis). Best effort: messages
+ * are lost with the server or with a connection to it. No call waits for the server: while it is unavailable, every
+ * call returns at once and says so, and the caller uses another way.
  */
 import type { Uuid } from '../domain/ids.ts';
 
@@ -9,7 +9,7 @@ export interface MessageBus {
   /** Identifies this process among the senders of messages. */
   readonly id: Uuid;
 
-  /** False while the server is away, slow or has too much unconfirmed: use another way. */
+  /** False while the server is unavailable or slow, or has not confirmed too many bytes: use another way. */
   readonly isUsable: boolean;
 
   /**
@@ -28,6 +28,6 @@ export interface MessageBus {
   /** Calls `handler` each time the connection is established and all subscriptions work. */
   onConnected(handler: () => void): void;
 
-  /** Resolves when the subscriptions made so far receive messages, or when the server is away. */
+  /** Resolves when the subscriptions made so far receive messages, or when the server is unavailable. */
   flush(): Promise<void>;
 }

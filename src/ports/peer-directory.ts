@@ -15,8 +15,15 @@ export interface PeerAnnouncement extends PeerAddress {
   readonly wireVersion: number;
 }
 
+/** An address expires if its process does not announce it again within this time. */
+export const PEER_ADDRESS_TTL_MS = 15_000;
+
 export interface PeerDirectory {
-  /** Stores the address for a short time, and returns those of other nodes with the same wire version. */
+  /**
+   * Stores the address for `PEER_ADDRESS_TTL_MS`. Returns the addresses of other nodes that have the same wire version and
+   * have not expired. Throws `StoreError`; announcing again is always safe.
+   */
   announce(self: PeerAnnouncement): Promise<readonly PeerAddress[]>;
+  /** Removes the address of a process that stops. Does nothing if there is none. Throws `StoreError`. */
   withdraw(id: Uuid): Promise<void>;
 }

@@ -2,6 +2,7 @@ import type { DisabledReason, Endpoint, SignatureSetting } from '../domain/endpo
 import { type EndpointConfig, resolveEndpoint } from '../domain/endpoint-config.ts';
 import { EndpointIndex } from '../domain/endpoint-index.ts';
 import type { Uuid } from '../domain/ids.ts';
+import { shareReads } from '../domain/share-reads.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { Pool } from './database.ts';
 import { NEWEST_SECRET_FIRST } from './queries/rotate-secret.ts';
@@ -157,31 +158,10 @@ export function createEndpointCache(
     atInbox: (token) => endpoints.atInbox(token),
     totalsOf: (tenant) => endpoints.totalsOf(tenant),
     totalsOfShard: (shard) => endpoints.totalsOfShard(shard),
-    refresh: oneAtATime(read),
+    refresh: shareReads(read),
     onChange: (listener) => listeners.push(listener),
     onReplaced: (listener) => replacedListeners.push(listener),
     forget: (id) => endpoints.delete(id),
-  };
-}
-
-/** A read that is running may have started before the caller's change, so the caller waits for the next one. */
-function oneAtATime(read: () => Promise<void>): () => Promise<void> {
-  let runningRead: Promise<void> | null = null;
-  let nextRead: Promise<void> | null = null;
-  return function refresh(): Promise<void> {
-    if (runningRead === null) {
-      runningRead = read().finally(() => {
-        runningRead = null;
-      });
-      return runningRead;
-    }
-    nextRead ??= runningRead
-      .catch(() => {})
-      .then(() => {
-        nextRead = null;
-        return refresh();
-      });
-    return nextRead;
   };
 }
 

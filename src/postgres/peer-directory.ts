@@ -1,22 +1,21 @@
-import type { PeerAddress, PeerDirectory } from '../ports/peer-directory.ts';
+import { PEER_ADDRESS_TTL_MS, type PeerAddress, type PeerDirectory } from '../ports/peer-directory.ts';
 import type { Database } from './database.ts';
 import { withStoreErrors } from './store-error.ts';
 
-/** A process that did not announce itself for this long is gone. */
-const FORGET_AFTER = '15 seconds';
+const TTL = `${PEER_ADDRESS_TTL_MS} milliseconds`;
 
 const ANNOUNCE = {
   name: 'announce_peer',
   text: `
-    with gone as (
-      delete from posthorn.peers where seen_at < now() - interval '${FORGET_AFTER}' and id <> $1
+    with expired as (
+      delete from posthorn.peers where seen_at < now() - interval '${TTL}' and id <> $1
     ),
     self as (
       insert into posthorn.peers (id, node, host, port, wire_version) values ($1, $2, $3, $4, $5)
           on conflict (id) do update set host = excluded.host, port = excluded.port, seen_at = now()
     )
     select id, host, port from posthorn.peers
-     where node <> $2 and wire_version = $5 and seen_at >= now() - interval '${FORGET_AFTER}'`,
+     where node <> $2 and wire_version = $5 and seen_at >= now() - interval '${TTL}'`,
 };
 
 export function createPostgresPeerDirectory(database: Pick<Database, 'pool'>): PeerDirectory {

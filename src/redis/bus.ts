@@ -2,14 +2,14 @@
 import type { Clock } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { MessageBus } from '../ports/message-bus.ts';
-import { RedisAwayError, type RedisLink } from './link.ts';
+import { type RedisLink, RedisUnavailableError } from './link.ts';
 import { Seal } from './seal.ts';
 
 export interface RedisBusOptions {
   readonly link: RedisLink;
   /** Identifies this process. */
   readonly id: Uuid;
-  /** Before the names of all channels: the same in all processes of a deployment, and only there. */
+  /** The prefix of all channels: unique to the deployment, and the same in all its processes. */
   readonly prefix: string;
   /** The keys of the deployment by their ids, the current one first. */
   readonly keys: ReadonlyMap<string, Buffer>;
@@ -41,8 +41,9 @@ export class RedisBus implements MessageBus {
     try {
       return Number(await link.run(['PUBLISH', name, this.#seal.seal(message, name)]));
     } catch (error) {
-      // The link reports a server that is away.
-      if (link.isConnected && !(error instanceof RedisAwayError)) onProblem('publish through Redis', error);
+      // The link itself reports that Redis is unavailable.
+      if (link.isConnected && !(error instanceof RedisUnavailableError))
+        onProblem('publish through Redis', error);
       return 0;
     }
   }

@@ -4,9 +4,9 @@ import type { RateLimit } from '../domain/endpoint.ts';
 import type { RedisLink } from './link.ts';
 
 /**
- * Fills the bucket, takes what is owed (returned tokens are negative), and grants at most the wanted tokens. What is owed was
- * used already, so the level may fall below 0. Returns the granted tokens and the level that is left.
- * The time is that of Redis: the clocks of processes differ.
+ * Refills the bucket, subtracts the owed tokens (negative: returned tokens), and grants up to the wanted number of
+ * tokens. Owed tokens are already used, so the level may fall below 0. Returns the granted tokens and the remaining
+ * level. Uses the time of Redis, because the clocks of the processes differ.
  */
 const SCRIPT = `
 local perMs, burst = tonumber(ARGV[1]) / 1000, tonumber(ARGV[2])
@@ -40,11 +40,11 @@ export interface LeaseRequest {
 
 export interface Lease {
   readonly granted: number;
-  /** The level of the bucket afterwards. Negative: more was used than there was. */
+  /** The level of the bucket after the lease. Negative: processes took more tokens on credit than it had. */
   readonly left: number;
 }
 
-/** One round trip. Rejects if Redis is away. */
+/** Leases tokens in one round trip. Rejects if Redis is unavailable. */
 export async function leaseTokens(
   link: Pick<RedisLink, 'run'>,
   { key, limit, owed, wanted, nowMs }: LeaseRequest,

@@ -2,14 +2,14 @@
  * Rate limits that all processes share. Each process leases tokens from Redis in blocks and takes from them in memory, so
  * that a request costs no round trip and never waits for Redis.
  *
- *   leased      tokens are there: take them. Fewer than half a block: lease the next block meanwhile
- *   on credit   none are there, and Redis has not said that the bucket is empty: take anyway, at most what the limit
- *               allows this process alone, and tell Redis with the next lease
- *   empty       Redis had fewer than were wanted: refuse until a block can be there again, then lease
- *   alone       Redis is away, slow or fails: this process counts for itself, as without Redis
+ *   leased      leased tokens are left: take them. With less than half a block left, lease the next block
+ *   on credit   no leased token is left, and Redis has not reported an empty bucket: take anyway, within what the limit
+ *               allows one process, and report it with the next lease
+ *   empty       Redis granted fewer tokens than were wanted: refuse until the bucket can have a block again, then lease
+ *   alone       Redis is unavailable, slow or fails: this process applies the limit by itself, as without Redis
  *
- * In every state a process never takes more than the limit allows one process. Tokens that were not used within a second
- * are returned with the next lease. After ten seconds they are dropped: the bucket has been filled since.
+ * In every state a process takes at most what the limit allows one process. It returns tokens that it did not use within a
+ * second with the next lease. After ten seconds it drops them, because the bucket has been refilled since.
  */
 import { createHmac } from 'node:crypto';
 import type { Clock } from '../domain/clock.ts';
@@ -17,13 +17,13 @@ import type { RateLimit } from '../domain/endpoint.ts';
 import { TokenBucket } from '../domain/token-bucket.ts';
 import type { RateBucket, RateBuckets } from '../ports/rate-limits.ts';
 import { type Lease, leaseTokens } from './lease-script.ts';
-import { RedisAwayError, type RedisLink } from './link.ts';
+import { type RedisLink, RedisUnavailableError } from './link.ts';
 
 export interface LeasedBucketsOptions {
   readonly link: Pick<RedisLink, 'run' | 'isUsable'>;
-  /** Before the names of all keys: the same in all processes of a deployment, and only there. */
+  /** The prefix of all keys: unique to the deployment, and the same in all its processes. */
   readonly prefix: string;
-  /** The names of keys are hashed with it: whoever reads Redis need not learn the names of tenants. */
+  /** Hashes the names of keys, so that tenant names are not readable in Redis. */
   readonly hashKey: Buffer;
   readonly clock: Clock;
   readonly onProblem: (what: string, error: unknown) => void;
@@ -35,11 +35,11 @@ export interface LeasedBucketsOptions {
 const BLOCK_SECONDS = 0.1;
 const UNUSED_MS = 1_000;
 const RETURNED_WITHIN_MS = 10_000;
-/** After an error, such as a missing permission, ask again only after this time. */
+/** How long to work without Redis after an error, such as a missing permission. */
 const HOLD_OFF_MS = 1_000;
 
 export class LeasedBuckets implements RateBuckets {
-  /** Decisions of this process alone, because Redis could not be used. */
+  /** How often this process decided alone, because Redis was not usable. */
   fallBacks = 0;
   readonly #options: LeasedBucketsOptions;
   #holdOffUntil = Number.NEGATIVE_INFINITY;
@@ -72,8 +72,8 @@ export class LeasedBuckets implements RateBuckets {
       return await leaseTokens(link, { ...request, nowMs: nowMs?.() ?? null });
     } catch (error) {
       this.#holdOffUntil = clock.monotonic() + HOLD_OFF_MS;
-      // The link reports a server that is away.
-      if (!(error instanceof RedisAwayError)) onProblem('lease tokens from Redis', error);
+      // The link itself reports that Redis is unavailable.
+      if (!(error instanceof RedisUnavailableError)) onProblem('lease tokens from Redis', error);
       throw error;
     }
   }
@@ -89,14 +89,16 @@ interface LeasedBucketOptions {
 class LeasedBucket implements RateBucket {
   readonly #options: LeasedBucketOptions;
   readonly #block: number;
-  /** What this process alone may take. */
+  /** The limit that this process applies by itself. */
   readonly #own: TokenBucket;
   #leased = 0;
   #leasedAt = 0;
   /** Tokens taken on credit, minus unused tokens that are returned. */
   #owed = 0;
   #isLeasing = false;
-  /** What Redis had when it could not grant everything. Null: it could. */
+  /**
+   * The level of the bucket when Redis could not grant all wanted tokens. Null: the last lease was granted in full.
+   */
   #empty: { readonly left: number; readonly at: number; readonly until: number } | null = null;
   #cancelRetry: (() => void) | null = null;
 
@@ -149,7 +151,7 @@ class LeasedBucket implements RateBucket {
     this.#leased = 0;
   }
 
-  /** Somebody wants tokens: have them ready when Redis has some again. */
+  /** Leases tokens as soon as the bucket has some again, because a caller wants them. */
   #leaseWhenFilled(now: number, count: number): void {
     if (this.#isLeasing) return;
     this.#cancelRetry ??= this.#options.clock.after(this.#empty!.until - now, () => {
@@ -165,7 +167,8 @@ class LeasedBucket implements RateBucket {
     this.#owed = 0;
     this.#options.lease(owed, wanted).then(
       (lease) => this.#onLeased(lease, wanted),
-      // Whether Redis counted what was owed is unknown. It is little: what was taken on credit during a round trip.
+      // It is unknown whether Redis subtracted the owed tokens. They are few: those taken on credit during one round
+      // trip.
       () => {
         this.#isLeasing = false;
       },
@@ -182,7 +185,7 @@ class LeasedBucket implements RateBucket {
     this.#owed -= paid;
     const msUntilBlock = ((this.#block - left) / this.#options.limit.perSecond) * 1000;
     this.#empty = granted < wanted ? { left, at: now, until: now + Math.ceil(msUntilBlock) } : null;
-    // Taken on credit during the round trip.
+    // These tokens were taken on credit during the round trip.
     if (this.#owed > 0) this.#lease(this.#block);
   }
 }

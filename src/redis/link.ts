@@ -1,6 +1,6 @@
 /**
- * Keeps a connection to Redis and says at any moment whether it is worth using. Nobody waits for Redis: while there is no
- * connection, a command fails at once, and nothing is queued.
+ * Keeps a connection to Redis, and reports at any moment whether it is usable. No caller waits for Redis: without a
+ * connection a command fails at once, and nothing is queued.
  *
  *   connecting ──▶ connected ──lost──▶ waiting (0.1 s, doubled up to 5 s) ──▶ connecting
  *       └ failed ─────────────────────────▲
@@ -29,14 +29,14 @@ const SLOW_MS = 250;
 const FAILED_MS = 500;
 const LOST_MS = 2_000;
 const PING_MS = 500;
-/** A server that stays away is reported this often. */
+/** How often to report that Redis is still unavailable. */
 const REPORT_MS = 60_000;
-/** A server that reads slowly must not fill our memory. */
+/** Limits the memory that commands take if Redis reads slowly. */
 const MAX_UNANSWERED_BYTES = 4 * 1024 * 1024;
 
 /** There is no connection, or Redis did not answer in time. */
-export class RedisAwayError extends Error {
-  override name = 'RedisAwayError';
+export class RedisUnavailableError extends Error {
+  override name = 'RedisUnavailableError';
 }
 
 interface Command {
@@ -85,7 +85,7 @@ export class RedisLink implements Service {
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#cancelTimer?.();
-    this.#disconnect(new RedisAwayError('The process stops.'));
+    this.#disconnect(new RedisUnavailableError('The process stops.'));
     await this.#connecting;
   }
 
@@ -96,7 +96,8 @@ export class RedisLink implements Service {
   /** Runs a command. Rejects at once if there is no connection, and after 500 ms without an answer. */
   run(args: readonly (string | Buffer)[]): Promise<unknown> {
     const session = this.#session;
-    if (session === null) return Promise.reject(new RedisAwayError('There is no connection to Redis.'));
+    if (session === null)
+      return Promise.reject(new RedisUnavailableError('There is no connection to Redis.'));
     return new Promise((resolve, reject) => {
       const bytes = args.reduce((sum, arg) => sum + arg.length, 0);
       const command: Command = { sentAt: this.#now(), bytes, reject };
@@ -186,7 +187,8 @@ export class RedisLink implements Service {
     const dueAt = this.#now() + CHECK_MS;
     this.#cancelTimer = this.#options.clock.after(CHECK_MS, () => {
       if (this.#session !== session) return;
-      // If this process was busy or paused, answers may have arrived that it has not read yet: judge the next time.
+      // If this process was busy or paused, it may not have read all answers yet: skip this check, and decide at the
+      // next one.
       const isLate = !wasLate && this.#now() - dueAt >= SLOW_MS;
       if (isLate || this.#check(session)) this.#checkLater(session, isLate);
     });
@@ -195,13 +197,13 @@ export class RedisLink implements Service {
   /** Returns false if the connection is lost. */
   #check(session: RedisSession): boolean {
     if (this.#oldestMs() > LOST_MS) {
-      this.#onLost(session, new RedisAwayError('Redis does not answer.'));
+      this.#onLost(session, new RedisUnavailableError('Redis does not answer.'));
       return false;
     }
     const now = this.#now();
     for (const { sentAt, reject } of this.#unanswered) {
       if (now - sentAt <= FAILED_MS) break;
-      reject(new RedisAwayError('Redis did not answer in time.'));
+      reject(new RedisUnavailableError('Redis did not answer in time.'));
     }
     if (this.#unanswered.size === 0 && now - this.#pingedAt >= PING_MS) {
       this.#pingedAt = now;

@@ -40,7 +40,7 @@ const NONCE_BYTES = 12;
 /** Counters and times. */
 const NUMBER_BYTES = 6;
 const MAX_AGE_MS = 10_000;
-/** More than any deployment has processes. */
+/** More than the processes of any deployment. */
 const MAX_SENDERS = 1_000;
 
 /** What this process knows about the sender of authentic messages. */
@@ -120,7 +120,7 @@ function decrypt(sealed: Buffer, key: Buffer, context: Buffer): Buffer {
   }
 }
 
-/** A key of its own, so that a weakness of this use does not expose the key that seals secrets. */
+/** A separate key, so that a weakness of this use does not expose the key that seals secrets. */
 function deriveKey(key: Buffer, sender: Buffer): Buffer {
   return Buffer.from(hkdfSync('sha256', key, sender, 'posthorn messages through redis', 32));
 }

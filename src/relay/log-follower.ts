@@ -294,7 +294,7 @@ export class LogFollower {
 
   /**
    * A commit is in the log a moment before its rows are visible. Deleting a row in that moment would delete nothing, and
-   * the row would stay for ever. With synchronous standbys the moment may be long, so a stop does not wait for it.
+   * the row would stay forever. With synchronous standbys the moment may be long, so a stop does not wait for it.
    */
   async #areVisible(rows: readonly { readonly xid: number }[], stopping: AbortSignal): Promise<boolean> {
     for (;;) {

@@ -106,7 +106,7 @@ export class LogReader {
     let bytes = 0;
     while (count < this.#waiting.length && count < maxRows) {
       const size = this.#waiting[count]!.body.length + OVERHEAD_BYTES;
-      // The first event is taken whatever its size, or it would wait for ever.
+      // The first event is taken whatever its size, or it would wait forever.
       if (count > 0 && bytes + size > maxBytes) break;
       bytes += size;
       count += 1;

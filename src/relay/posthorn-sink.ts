@@ -74,7 +74,7 @@ export class PosthornSink implements Sink {
   /**
    * Throws an error that may be temporary, so that the relay retries the batch. The event causes the error if other
    * events of the batch were stored, or if a trigger or a limit of PostgreSQL rejects it: it is then rejected after a
-   * few tries, because the events behind it must not wait for ever. An error that fails every event, such as a missing
+   * few tries, because the events behind it must not wait forever. An error that fails every event, such as a missing
    * privilege, is no reason to reject them.
    */
   #throwTemporary(events: readonly CommittedEvent[], answers: readonly (object | Error)[]): void {

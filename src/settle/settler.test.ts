@@ -49,7 +49,7 @@ const health = (endpointId: Uuid, consecutiveFailures: number): HealthChange => 
 function setUp(answer: (sent: SettleBatch, call: number, pauses: number) => Uuid[] | Error, batchRows = 10) {
   const sent: SettleBatch[] = [];
   const pauses: number[] = [];
-  // Results that stay blocked are tried again for ever, which would slow down all later tests of this process.
+  // Results that stay blocked are tried again forever, which would slow down all later tests of this process.
   let hasEnded = false;
   onTestFinished(() => {
     hasEnded = true;

@@ -16,7 +16,10 @@ export interface ExpireRowsOptions {
 const ROWS_PER_CHUNK = 500;
 /** The limit per kind and round. The rest waits for the next round, so that other upkeep gets its turn. */
 const CHUNKS_PER_ROUND = 200;
-/** Payloads expire as fast as events arrive. So this long, with a pause after each chunk that is as long as the chunk took. */
+/**
+ * Payloads expire as fast as events arrive, so a round strips them for this long. The pause after each chunk is as
+ * long as the chunk took.
+ */
 const MAX_STRIPPING_MS = 40_000;
 
 export async function expireRows(options: ExpireRowsOptions, isStopped: () => boolean): Promise<void> {

@@ -69,7 +69,10 @@ export class Upkeep extends Recurring {
     });
   }
 
-  /** Rows of earlier versions. Servers need no notification: the headers in their memory do not change. */
+  /**
+   * Seals headers that earlier versions stored in plain text. Servers need no notification: the headers in their
+   * memory do not change.
+   */
   async #sealHeaders(): Promise<void> {
     const { store } = this.#options;
     for (let batches = 0; batches < SEAL_BATCHES && !this.isStopped; batches += 1)

@@ -463,7 +463,7 @@ describe('answers of hostile receivers', () => {
     ['R05 a redirect with credentials', redirect('http://a:b@127.0.0.1/'), 'egress_forbidden'],
     ['R06 a redirect to a URL without a host', redirect('http://'), 'redirect_failed'],
     ['R07 a redirect that turns the POST into a GET', redirect('/elsewhere', 302), 'redirect_failed'],
-    ['R08 a redirect to itself, for ever', ({ path }) => redirect(path), 'redirect_failed'],
+    ['R08 a redirect to itself, forever', ({ path }) => redirect(path), 'redirect_failed'],
     [
       'R09 101 Switching Protocols',
       lines('HTTP/1.1 101 Switching Protocols', 'upgrade: x', 'connection: upgrade'),

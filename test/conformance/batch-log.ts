@@ -52,6 +52,19 @@ export function describeBatchLog(getStore: () => StoreFixture): void {
       expect(waiting.map((delivery) => delivery.id)).toEqual(ids);
     });
 
+    it('allows a batch whose start is recorded again after a lost answer', async () => {
+      const store = getStore();
+      const { endpointId, ids } = await prepare();
+      const start = startOf(newId(), endpointId, ids);
+      await store.unreliable.loseNextAnswer();
+      await expect(store.unreliable.queue.recordBatches([start], [], WORKER.id)).rejects.toMatchObject({
+        failure: 'outcome_unknown',
+      });
+      expect(await store.queue.loadOpenBatches([endpointId])).toHaveLength(1);
+      expect(await record([start])).toEqual(new Set([start.id]));
+      expect(await store.queue.loadOpenBatches([endpointId])).toHaveLength(1);
+    });
+
     it('refuses other events under an id that is known', async () => {
       const { endpointId, ids } = await prepare();
       const id = newId();

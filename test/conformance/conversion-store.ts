@@ -84,6 +84,16 @@ export function describeConversionStore(name: string, createFixture: CreateStore
       expect(new Set(answers.flat()).size).toBe(1);
     });
 
+    it('VER-2: a call that is repeated after a lost answer returns what the first one stored', async () => {
+      const eventId = eventIdOfDelivery(await accept(store, endpointId));
+      const first = conversionOf(eventId, '1');
+      await store.unreliable.loseNextAnswer();
+      await expect(store.unreliable.conversions.keep([first])).rejects.toMatchObject({
+        failure: 'outcome_unknown',
+      });
+      expect(await keep(conversionOf(eventId, '2'))).toEqual(['1']);
+    });
+
     it('VER-2: stores nothing for an event without a payload', async () => {
       const eventId = eventIdOfDelivery(await accept(store, endpointId));
       await keep(conversionOf(eventId, '1'));

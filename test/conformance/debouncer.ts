@@ -47,6 +47,18 @@ export function describeDebouncer(getStore: () => StoreFixture, propertyRuns: nu
       expect(await getStore().findDelivery(old)).toMatchObject({ status: 'skipped', reason: 'debounced' });
     });
 
+    it('sends the same delivery if the call is repeated after a lost answer, and ends the others once', async () => {
+      const endpoint = await open();
+      const [old, newest] = [await endpoint.add(0), await endpoint.add(400)];
+      const { unreliable } = getStore();
+      await unreliable.loseNextAnswer();
+      await expect(endpoint.ask([newest], 1_400, {}, unreliable)).rejects.toMatchObject({
+        failure: 'outcome_unknown',
+      });
+      expect(await endpoint.ask([newest], 1_500)).toEqual(['send 1']);
+      expect(await getStore().findDelivery(old)).toMatchObject({ status: 'skipped', reason: 'debounced' });
+    });
+
     it('ends the older ones of a key early if there are many, and remembers since when they wait', async () => {
       const endpoint = await open();
       const ids: Uuid[] = [];
@@ -352,9 +364,10 @@ class DebouncedEndpoint {
     ids: readonly Uuid[],
     at: number,
     more: Partial<DebounceRequest> & { readonly attempts?: number } = {},
+    { queue }: Pick<StoreFixture, 'queue'> = this.#store,
   ): Promise<string[]> {
     const { attempts, ...parts } = more;
-    const { decisions } = await this.#store.queue.decideDebounce({
+    const { decisions } = await queue.decideDebounce({
       endpointId: await this.id,
       settings: this.#settings,
       now: this.#start + at,

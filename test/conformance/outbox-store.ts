@@ -98,6 +98,19 @@ export function describeOutboxStore(name: string, createFixture: CreateStoreFixt
       expect(new Set(stored.map(({ id }) => id)).size).toBe(2);
     });
 
+    it('rejects a row once if the call is repeated after a lost answer', async () => {
+      const [bad, good] = [await publish(), await publish()];
+      const [row] = await read();
+      const rejected = [{ seq: row!.seq, reason: 'no' }];
+      await store.unreliable.loseNextAnswer();
+      await expect(store.unreliable.outbox.reject(rejected)).rejects.toMatchObject({
+        failure: 'outcome_unknown',
+      });
+      await store.unreliable.outbox.reject(rejected);
+      expect(await readIds()).toEqual([good]);
+      expect(await store.rejectedOutbox()).toEqual([{ id: bad, reason: 'no' }]);
+    });
+
     it('reports how long the first row has waited, and how many rows were rejected', async () => {
       expect(await store.outbox.readLag()).toEqual({ lagMs: 0, rejected: 0 });
       await publish({}, 90_000);

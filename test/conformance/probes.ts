@@ -50,6 +50,18 @@ export function describeProbes(getStore: () => StoreFixture): void {
       expect(await store.queue.requestProbe(endpointId)).not.toBeNull();
     });
 
+    it('is stored once if the call is repeated after a lost answer', async () => {
+      const store = getStore();
+      const endpointId = await store.createEndpoint();
+      const id = await accept(store, endpointId);
+      await store.unreliable.loseNextAnswer();
+      await expect(store.unreliable.queue.requestProbe(endpointId)).rejects.toMatchObject({
+        failure: 'outcome_unknown',
+      });
+      expect(await store.queue.requestProbe(endpointId)).toBeNull();
+      expect(await loadProbes(endpointId)).toEqual([id]);
+    });
+
     it('chooses one delivery if many request at once, and none if nothing waits', async () => {
       const store = getStore();
       const endpointId = await store.createEndpoint();

@@ -35,6 +35,19 @@ export function describeQueueCleaner(getStore: () => StoreFixture): void {
       expect(await skip(endpointId)).toBe(1);
     });
 
+    it('ends each delivery once if the call is repeated after a lost answer', async () => {
+      const store = getStore();
+      const endpointId = await store.createEndpoint();
+      const id = await accept(store, endpointId);
+      await store.setEnabled(endpointId, false);
+      await store.unreliable.loseNextAnswer();
+      await expect(store.unreliable.queue.skip(endpointId, 'endpoint_disabled', [])).rejects.toMatchObject({
+        failure: 'outcome_unknown',
+      });
+      expect(await skip(endpointId)).toBe(0);
+      expect(await store.findDelivery(id)).toMatchObject({ status: 'skipped', attempts: 0 });
+    });
+
     it('does nothing once the endpoint is enabled again', async () => {
       const store = getStore();
       const endpointId = await store.createEndpoint();

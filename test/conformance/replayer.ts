@@ -115,6 +115,21 @@ export function describeReplayer(getStore: () => StoreFixture): void {
       expect(await store.findDelivery(id)).toMatchObject({ replays: 1 });
     });
 
+    it('queues the delivery once if the call is repeated after a lost answer', async () => {
+      const store = getStore();
+      const endpointId = await store.createEndpoint();
+      const id = await accept(store, endpointId);
+      await store.queue.settle(batchOf([newSettlement(id, endpointId, DEAD)]));
+      await store.unreliable.loseNextAnswer();
+      await expect(store.unreliable.queue.replay([{ id, endpointId }])).rejects.toMatchObject({
+        failure: 'outcome_unknown',
+      });
+      await replay(endpointId, id);
+      const { fresh, due } = await loadAll(store, endpointId);
+      expect([...fresh, ...due].map((delivery) => delivery.id)).toEqual([id]);
+      expect(await store.findDelivery(id)).toMatchObject({ replays: 1 });
+    });
+
     it('counts only replays that make a request of their own', async () => {
       const store = getStore();
       const endpointId = await store.createEndpoint();

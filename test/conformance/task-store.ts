@@ -166,6 +166,21 @@ export function describeTaskStore(name: string, createFixture: CreateStoreFixtur
       expect(await store.findTask(first.id)).toMatchObject({ state: 'done', done: 4, total: 4 });
     });
 
+    it('counts each delivery once if a chunk is repeated after a lost answer', async () => {
+      const ids = await acceptDead(4);
+      const id = await store.createTask({ kind: 'replay', selection: {} });
+      const task = (await store.unreliable.tasks.claim(newRunner(), HOUR_MS))!;
+      await store.unreliable.loseNextAnswer();
+      await expect(store.unreliable.tasks.runChunk(task, 3)).rejects.toMatchObject({
+        failure: 'outcome_unknown',
+      });
+      // The commit may or may not have reached the store: either way the next chunks do the rest.
+      for (let isRunning = true; isRunning; )
+        ({ isRunning } = await store.unreliable.tasks.runChunk(task, 3));
+      expect(await waitingIds()).toEqual(ids);
+      expect(await store.findTask(id)).toMatchObject({ state: 'done', done: 4, failed: 0 });
+    });
+
     it('gives out a released task after the tasks that have waited longer', async () => {
       const first = await store.createTask({ kind: 'replay', selection: {} });
       const second = await store.createTask({ kind: 'replay', selection: {} });

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import {
   createEndpoint,
@@ -9,25 +8,11 @@ import {
   newTenant,
   publish,
   startTestPosthorn,
-  type TestPosthorn,
   untilDeliveries,
+  usePosthorns,
 } from '../support/posthorn.ts';
 
-let database: TestDatabase;
-let posthorn: TestPosthorn;
-let other: TestPosthorn;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  [posthorn, other] = await Promise.all([
-    startTestPosthorn({ database }),
-    startTestPosthorn({ database, args: ['--role', 'api'] }),
-  ]);
-});
-afterAll(async () => {
-  await Promise.all([posthorn?.stop(), other?.stop()]);
-  await database?.drop();
-});
+const [posthorn, other] = usePosthorns({}, { args: ['--role', 'api'] });
 
 interface NewKey {
   readonly id: string;
@@ -87,7 +72,7 @@ describe('SEC-1: API keys', () => {
     expect(listed).toEqual({ ...shown, last_used_at: null });
     expect(JSON.stringify(listed)).not.toContain(key);
 
-    const [row] = await database.query(
+    const [row] = await posthorn.database.query(
       'select to_jsonb(k) as all, hash from posthorn.api_keys k where prefix = $1',
       [shown.prefix],
     );
@@ -135,7 +120,7 @@ describe('SEC-1: API keys', () => {
 
   test('the configured limit applies to keys without their own limit, but not to the configured admin key', async () => {
     const limited = await startTestPosthorn({
-      database,
+      database: posthorn.database,
       inProcess: true,
       env: {
         POSTHORN_ROLE: 'api',
@@ -291,7 +276,7 @@ describe('SEC-2: tenants do not see each other', () => {
       expect(answer.status).toBe(200);
       expect(answer.text).not.toContain(secret.slice(6));
     }
-    const rows = await database.query('select ciphertext from posthorn.endpoint_secrets');
+    const rows = await posthorn.database.query('select ciphertext from posthorn.endpoint_secrets');
     for (const { ciphertext } of rows) expect(ciphertext.includes(secret)).toBe(false);
     expect(posthorn.output()).not.toContain(secret.slice(6));
     expect(posthorn.output()).not.toContain(posthorn.key);

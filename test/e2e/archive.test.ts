@@ -1,17 +1,16 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { DuckDBInstance } from '@duckdb/node-api';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { dayOf, type Manifest } from '../../src/domain/archive.ts';
-import { newId, parsePublicId, publicId } from '../../src/domain/ids.ts';
+import { parsePublicId, publicId } from '../../src/domain/ids.ts';
 import { archiveAll, dropArchived } from '../support/archive.ts';
 import { newArchive } from '../support/archive-folder.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
+import { filesIn, oldEventsIn, queryFiles } from '../support/old-events.ts';
 import { createEndpoint, expectStatus, newReceiver, startTestPosthorn } from '../support/posthorn.ts';
-import { createDay, type OldEventOptions, startOfDay, storeOldEvent } from '../support/retention.ts';
+import { createDay, startOfDay } from '../support/retention.ts';
 
-const endpointId = newId(Date.now());
 let database: TestDatabase;
 
 beforeEach(async () => {
@@ -19,29 +18,7 @@ beforeEach(async () => {
   onTestFinished(() => database.drop());
 });
 
-const store = (daysAgo: number, status: OldEventOptions['status'], more: Partial<OldEventOptions> = {}) =>
-  storeOldEvent(database, { status, endpointId, atMs: startOfDay(daysAgo) + 3_600_000, ...more });
-const countOf = async (table: string): Promise<number> =>
-  (await database.query<{ n: number }>(`select count(*)::int as n from posthorn.${table}`))[0]!.n;
-const failureOf = async (): Promise<string | null> =>
-  (await database.query<{ error: string | null }>('select error from posthorn.archive_state'))[0]!.error;
-const filesIn = async (folder: string): Promise<string[]> =>
-  (await readdir(folder, { recursive: true, withFileTypes: true }))
-    .filter((entry) => entry.isFile())
-    .map((entry) => path.relative(folder, path.join(entry.parentPath, entry.name)))
-    .sort();
-
-/** Runs SQL over the files of an archive, as a person would. */
-async function query(sql: string): Promise<Record<string, unknown>[]> {
-  const instance = await DuckDBInstance.create(':memory:');
-  const connection = await instance.connect();
-  try {
-    return (await connection.runAndReadAll(sql)).getRowObjectsJson();
-  } finally {
-    connection.closeSync();
-    instance.closeSync();
-  }
-}
+const { store, countOf, failureOf } = oldEventsIn(() => database);
 
 describe('LIF-2: archive', () => {
   test('a partition is dropped only after it was exported and verified, and DuckDB reads the files as they are', async () => {
@@ -72,7 +49,7 @@ describe('LIF-2: archive', () => {
       ),
     ]);
 
-    const events = await query(
+    const events = await queryFiles(
       `select id, tenant, type, decode(data) as data, octet_length(data) as bytes, created_at::varchar as created_at, day::varchar as day
          from '${folder}/events/*/*.parquet' order by id`,
     );
@@ -86,14 +63,14 @@ describe('LIF-2: archive', () => {
       created_at: expect.stringMatching(new RegExp(`^${day} 01:00:00`)),
       day,
     });
-    const joined = await query(
+    const joined = await queryFiles(
       `select e.id, d.status, a.status_code, a.tenant from '${folder}/events/*/*.parquet' e
          left join '${folder}/deliveries/*/*.parquet' d on d.event_id = e.id
          join '${folder}/attempts/*/*.parquet' a on a.event_id = e.id where e.day = '${day}' order by e.id`,
     );
     expect(joined.map(({ status }) => status)).toEqual(['delivered', null, null, 'skipped']);
     expect(joined[0]).toMatchObject({ status_code: 500, tenant: 'acme' });
-    const types = await query(
+    const types = await queryFiles(
       `select column_name as name, column_type as type from (describe select * from '${folder}/attempts/*/*.parquet')`,
     );
     expect(Object.fromEntries(types.map(({ name, type }) => [name, type]))).toMatchObject({

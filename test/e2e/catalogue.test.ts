@@ -1,5 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import {
   createEndpoint,
@@ -7,25 +6,10 @@ import {
   newReceiver,
   newTenant,
   publish,
-  startTestPosthorn,
-  type TestPosthorn,
+  usePosthorns,
 } from '../support/posthorn.ts';
 
-let database: TestDatabase;
-let posthorn: TestPosthorn;
-let other: TestPosthorn;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  [posthorn, other] = await Promise.all([
-    startTestPosthorn({ database }),
-    startTestPosthorn({ database, args: ['--role', 'api'] }),
-  ]);
-});
-afterAll(async () => {
-  await Promise.all([posthorn?.stop(), other?.stop()]);
-  await database?.drop();
-});
+const [posthorn, other] = usePosthorns({}, { args: ['--role', 'api'] });
 
 const newKey = async (settings: object): Promise<{ id: string; key: string }> =>
   (await expectStatus(posthorn.api('POST', '/v1/keys', settings), 201)).body;

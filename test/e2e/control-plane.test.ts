@@ -80,7 +80,7 @@ const actionsOf = async (requestId: string): Promise<unknown[]> =>
     ])
   ).map(({ action }) => action);
 
-test('SEC-4: a change names its own action, whoever calls it', async () => {
+test('SEC-4: a change records its own action, whatever the default action of the trail is', async () => {
   const { record } = await manage.keys.create(actorWith('made'), { scope: 'tenant', tenant: 'acme' });
   await manage.keys.revoke(actorWith('revoked'), record.id);
   await manage.tenants.put(actorWith('put'), 'acme', { name: 'Acme' });

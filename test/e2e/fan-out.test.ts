@@ -1,28 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { describe, expect, test } from 'vitest';
 import {
   createEndpoint,
   expectStatus,
   newReceiver,
   newTenant,
   publish,
-  startTestPosthorn,
-  type TestPosthorn,
   untilDeliveries,
+  usePosthorns,
 } from '../support/posthorn.ts';
 
-let database: TestDatabase;
-let one: TestPosthorn;
-let two: TestPosthorn;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  [one, two] = await Promise.all([startTestPosthorn({ database }), startTestPosthorn({ database })]);
-});
-afterAll(async () => {
-  await Promise.all([one?.stop(), two?.stop()]);
-  await database?.drop();
-});
+const [one, two] = usePosthorns({}, {});
 
 describe('FAN-1: one delivery per matching endpoint of the tenant', () => {
   test('exactly the endpoints that subscribe to the type get the event', async () => {

@@ -1,5 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import {
   type AcceptedEvent,
@@ -8,23 +7,11 @@ import {
   newReceiver,
   newTenant,
   publish,
-  startTestPosthorn,
-  type TestPosthorn,
   untilDeliveries,
+  usePosthorns,
 } from '../support/posthorn.ts';
 
-let database: TestDatabase;
-let one: TestPosthorn;
-let two: TestPosthorn;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  [one, two] = await Promise.all([startTestPosthorn({ database }), startTestPosthorn({ database })]);
-});
-afterAll(async () => {
-  await Promise.all([one?.stop(), two?.stop()]);
-  await database?.drop();
-});
+const [one, two] = usePosthorns({}, {});
 
 async function withReceiver() {
   const receiver = await newReceiver();
@@ -152,7 +139,7 @@ describe('ACC-4: one event per idempotency key and tenant', () => {
     const { tenant } = await withReceiver();
     const event = { tenant, type: 'a.b', data: 1, idempotency_key: 'old' };
     const first = await publish(one, event);
-    await database.query(
+    await one.database.query(
       "update posthorn.idempotency_keys set expires_at = now() - interval '1 s' where key = 'old'",
     );
     const second = await publish(two, { ...event, data: 2 });

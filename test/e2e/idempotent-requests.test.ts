@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import {
   type Answer,
@@ -10,26 +9,12 @@ import {
   newTenant,
   startTestPosthorn,
   type TestPosthorn,
+  usePosthorns,
 } from '../support/posthorn.ts';
 import { readDocument } from '../support/routes.ts';
 
-let database: TestDatabase;
-let posthorn: TestPosthorn;
-let other: TestPosthorn;
-
 const settings = { POSTHORN_IDEMPOTENCY_CLAIM_MS: '10m', POSTHORN_UPKEEP_MS: '200' };
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  [posthorn, other] = await Promise.all([
-    startTestPosthorn({ database, env: settings }),
-    startTestPosthorn({ database, env: settings, args: ['--role', 'api'] }),
-  ]);
-});
-afterAll(async () => {
-  await Promise.all([posthorn?.stop(), other?.stop()]);
-  await database?.drop();
-});
+const [posthorn, other] = usePosthorns({ env: settings }, { env: settings, args: ['--role', 'api'] });
 
 const URL = 'http://127.0.0.1:9/';
 
@@ -51,7 +36,7 @@ const endpointsOf = async (tenant: string): Promise<{ id: string }[]> =>
 const holdEndpoints = () => hold('update posthorn.subscription_version set version = version');
 
 async function hold(statement: string): Promise<() => Promise<void>> {
-  const client = new pg.Client({ connectionString: database.url });
+  const client = new pg.Client({ connectionString: posthorn.database.url });
   await client.connect();
   await client.query('begin');
   await client.query(statement);
@@ -70,8 +55,11 @@ const untilClaimed = (idempotencyKey: string) =>
   eventually(
     'the request is under way',
     async () =>
-      (await database.query('select from posthorn.idempotent_requests where key = $1', [idempotencyKey]))
-        .length === 1,
+      (
+        await posthorn.database.query('select from posthorn.idempotent_requests where key = $1', [
+          idempotencyKey,
+        ])
+      ).length === 1,
   );
 
 describe('Idempotency-Key: the same request again', () => {
@@ -95,7 +83,7 @@ describe('Idempotency-Key: the same request again', () => {
     const { body: log } = await posthorn.api('GET', `/v1/audit?tenant=${tenant}`);
     expect(log.data).toHaveLength(1);
 
-    const stored = await database.query('select answer from posthorn.idempotent_requests');
+    const stored = await posthorn.database.query('select answer from posthorn.idempotent_requests');
     for (const { answer } of stored)
       for (const text of [first.body.secret.slice(6), first.body.id, tenant])
         expect(answer.includes(text)).toBe(false);
@@ -203,7 +191,11 @@ describe('Idempotency-Key: the same request again', () => {
     ['when the claim has expired', "- interval '10 minutes'"],
     ['when the clock has stepped back by 40 days', "+ interval '40 days'"],
   ])('after its process was killed runs again %s', async (_, claimMoves) => {
-    const doomed = await startTestPosthorn({ database, env: settings, args: ['--role', 'api'] });
+    const doomed = await startTestPosthorn({
+      database: posthorn.database,
+      env: settings,
+      args: ['--role', 'api'],
+    });
     const tenant = newTenant();
     const { post, idempotencyKey } = repeatable('/v1/endpoints', { tenant, url: URL });
     const giveBack = await holdEndpoints();
@@ -213,7 +205,7 @@ describe('Idempotency-Key: the same request again', () => {
     expect(await lost).toBe('lost');
     await giveBack();
     expect((await post()).body).toMatchObject({ status: 409, code: 'request_in_progress' });
-    await database.query(
+    await posthorn.database.query(
       `update posthorn.idempotent_requests set claimed_until = claimed_until ${claimMoves} where key = $1`,
       [idempotencyKey],
     );
@@ -242,9 +234,9 @@ describe('the stored answer', () => {
   test('does not exist for an internal error, so the same key runs again', async () => {
     const tenant = newTenant();
     const { post } = repeatable('/v1/endpoints', { tenant, url: URL });
-    await database.query('alter table posthorn.endpoint_secrets rename to somewhere_else');
+    await posthorn.database.query('alter table posthorn.endpoint_secrets rename to somewhere_else');
     const failed = await post();
-    await database.query('alter table posthorn.somewhere_else rename to endpoint_secrets');
+    await posthorn.database.query('alter table posthorn.somewhere_else rename to endpoint_secrets');
     expect(failed.status).toBe(500);
     await expectStatus(post(other), 201);
     expect(await endpointsOf(tenant)).toHaveLength(1);
@@ -276,7 +268,7 @@ describe('the stored answer', () => {
 
   test('expires and is deleted', async () => {
     const short = await startTestPosthorn({
-      database,
+      database: posthorn.database,
       inProcess: true,
       env: { ...settings, POSTHORN_ROLE: 'api', POSTHORN_IDEMPOTENCY_TTL_MS: '1s' },
     });
@@ -287,8 +279,11 @@ describe('the stored answer', () => {
     await eventually(
       'it is removed',
       async () =>
-        (await database.query('select from posthorn.idempotent_requests where key = $1', [idempotencyKey]))
-          .length === 0,
+        (
+          await posthorn.database.query('select from posthorn.idempotent_requests where key = $1', [
+            idempotencyKey,
+          ])
+        ).length === 0,
     );
     const second = await expectStatus(post(short), 201);
     expect(second.body.id).not.toBe(first.body.id);

@@ -374,7 +374,7 @@ describe('OBS-4: an e-mail address of a tenant', () => {
       ).toEqual([]);
   });
 
-  test('that the mail server refuses for good is a dead letter; a temporary failure is retried', async () => {
+  test('that the mail server refuses permanently is a dead letter; a temporary failure is retried', async () => {
     onTestFinished(() => mail.refuseWith(null));
     const address = newAddress();
     const notifier = await newNotifier({ kind: 'email', operator: true, address });

@@ -89,7 +89,7 @@ test('portal sessions are no keys: a key request neither lists, shows, changes n
   const { id, token } = await createSession({ tenant });
   expect((await posthorn.api('GET', `/v1/keys?tenant=${tenant}`)).body.data).toEqual([]);
   await expectStatus(posthorn.api('GET', `/v1/keys/${id}`), 404);
-  // Otherwise a session could become a key that lasts for ever and that no list shows.
+  // Otherwise a session could become a key that lasts forever and that no list shows.
   await expectStatus(posthorn.api('PATCH', `/v1/keys/${id}`, { expires_at: null }), 404);
   await expectStatus(posthorn.api('DELETE', `/v1/keys/${id}`), 404);
   const { body: key } = await expectStatus(

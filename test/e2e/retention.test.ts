@@ -168,7 +168,7 @@ describe('LIF-1: partitions are dropped when their retention ends', () => {
     expect(await countOf(database, 'events')).toBe(0);
   });
 
-  test('0 keeps everything for ever', async () => {
+  test('0 keeps everything forever', async () => {
     await createDay(database, startOfDay(900));
     await store(900, 'delivered');
     expect(await dropPartitions(database, { days: FOR_EVER })).toEqual([]);

@@ -332,7 +332,7 @@ describe('no secret in any output', () => {
       for (const { id, key } of keys) secrets.set(`key ${id}`, key);
       secrets.set('rotated secret', rotated);
 
-      // Deliveries that succeed, fail, and fail for good.
+      // Deliveries that succeed, that are retried, and that die.
       receiver.answer(({ index }) => ({ status: [200, 503, 400][index % 3]! }));
       const event = await publish(posthorn, { tenant, type: 'a.b', data: { n: 1 } }, { key: keys[1]!.key });
       await receiver.waitFor(5);

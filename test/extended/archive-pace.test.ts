@@ -55,7 +55,7 @@ describe('LIF-2: the archive is behind', () => {
     await dropArchived(database);
     expect(await isBehind(45)).toBe(false);
     expect(await isBehind(30)).toBe(true);
-    expect(await isBehind(0), 'kept for ever').toBe(false);
+    expect(await isBehind(0), 'kept forever').toBe(false);
     await database.query('update posthorn.archived_partitions set verified_at = now()');
     expect(await isBehind(30)).toBe(false);
   });

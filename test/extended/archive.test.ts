@@ -1,7 +1,6 @@
 import { appendFile, chmod, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { DuckDBInstance } from '@duckdb/node-api';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { type ArchiveTarget, openTarget } from '../../src/archive/index.ts';
 import { readValues } from '../../src/archive/part-reader.ts';
@@ -14,7 +13,7 @@ import { newArchive } from '../support/archive-folder.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { NOT_LINUX, needs } from '../support/needs.ts';
-import { contentOf, filesIn, oldEventsIn } from '../support/old-events.ts';
+import { contentOf, filesIn, oldEventsIn, queryFiles } from '../support/old-events.ts';
 import { expectStatus, MAIN, newReceiver, startTestPosthorn } from '../support/posthorn.ts';
 import { startProcess } from '../support/processes.ts';
 import { createDay, startOfDay } from '../support/retention.ts';
@@ -29,18 +28,6 @@ beforeEach(async () => {
 });
 
 const { store, countOf, failureOf } = oldEventsIn(() => database);
-
-/** Runs SQL over the files of an archive, as a person would. */
-async function query(sql: string): Promise<Record<string, unknown>[]> {
-  const instance = await DuckDBInstance.create(':memory:');
-  const connection = await instance.connect();
-  try {
-    return (await connection.runAndReadAll(sql)).getRowObjectsJson();
-  } finally {
-    connection.closeSync();
-    instance.closeSync();
-  }
-}
 
 describe('LIF-2: archive', () => {
   test('rows that change during the export are exported again', async () => {
@@ -60,7 +47,7 @@ describe('LIF-2: archive', () => {
         },
       }),
     });
-    expect(await query(`select count(*)::int as n from '${folder}/deliveries/*/*.parquet'`)).toEqual([
+    expect(await queryFiles(`select count(*)::int as n from '${folder}/deliveries/*/*.parquet'`)).toEqual([
       { n: 2 },
     ]);
     expect(await dropArchived(database)).toContainEqual(expect.stringMatching(/^deliveries_/));
@@ -284,7 +271,7 @@ describe('LIF-3: expunged data leaves the archive', () => {
     await runArchiveOnce(database, { url });
     expect(await hasSecret(folder)).toBe(false);
     expect(await idsIn(folder, 'events')).toHaveLength(2);
-    expect(await query(`select count(data)::int as n from '${folder}/events/*/*.parquet'`)).toEqual([
+    expect(await queryFiles(`select count(data)::int as n from '${folder}/events/*/*.parquet'`)).toEqual([
       { n: 1 },
     ]);
     expect(await database.query('select from posthorn.archive_parts where stale_at is not null')).toEqual([]);
@@ -312,7 +299,7 @@ describe('LIF-3: expunged data leaves the archive', () => {
     ]);
     for (let run = 0; run < 2; run += 1) await runArchiveOnce(database, { url });
     expect(await hasSecret(folder)).toBe(false);
-    const left = await query(
+    const left = await queryFiles(
       `select delivery_id, decode(response_body) as body, request_headers from '${folder}/attempts/*/*.parquet'
         where delivery_id <> '${publicId('dlv', id)}' order by delivery_id`,
     );
@@ -341,7 +328,9 @@ describe('LIF-3: expunged data leaves the archive', () => {
     // An empty file is still one that DuckDB reads.
     await database.query("insert into posthorn.expunged (kind, id) values ('tenant', 'other')");
     await runArchiveOnce(database, { url });
-    expect(await query(`select count(*)::int as n from '${folder}/events/*/*.parquet'`)).toEqual([{ n: 0 }]);
+    expect(await queryFiles(`select count(*)::int as n from '${folder}/events/*/*.parquet'`)).toEqual([
+      { n: 0 },
+    ]);
   });
 });
 

@@ -36,7 +36,7 @@ const hasCommit =
   spawnSync('git', ['cat-file', '-e', `${PREVIOUS}^{commit}`], { cwd: ROOT, stdio: 'ignore' }).status === 0;
 const missing = hasCommit ? null : `this clone does not have the previous release (${PREVIOUS})`;
 
-/** Settings that the previous release does not know would only be warnings; it gets none of them anyway. */
+/** Settings that the previous release does not know. They are left out, because it would log a warning for each. */
 const SETTINGS_OF_HEAD = ['POSTHORN_LAME_DUCK_MS', 'POSTHORN_READY_NEEDS_WORKERS'];
 
 async function checkOut(directory: string): Promise<string> {

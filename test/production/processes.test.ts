@@ -74,8 +74,8 @@ test.each([
     process.kill(victim, 'SIGKILL');
     const events: string[] = [];
     for (const tenant of tenants) {
-      // Until another listens there is none to connect to; or a connection is lost on its way to the one that died, and
-      // then has no answer at all (node:cluster). What was not answered was not promised.
+      // Until another process listens, a connection is refused, or goes to the dead process and gets no answer
+      // (node:cluster). An event without an answer was not accepted, so publish it again.
       const event = { tenant, type: 'a.b', data: 1 };
       await eventually('an event is accepted', async () => {
         const answer = await posthorn.api('POST', '/v1/events', event, { timeoutMs: 1000 }).catch(() => null);

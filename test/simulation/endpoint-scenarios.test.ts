@@ -369,11 +369,11 @@ describe('a machine whose clock jumps', () => {
   const DAY_MS = 86_400_000;
 
   it.each([
-    ['for 127 ms by 40 days', 40, 127],
-    ['for 11 s by 40 days', 40, 11_000],
-    ['for good by 40 days', 40, 60_000],
-    ['for 127 ms back by 40 days', -40, 127],
-    ['for good back by 40 days', -40, 60_000],
+    ['ahead by 40 days for 127 ms', 40, 127],
+    ['ahead by 40 days for 11 s', 40, 11_000],
+    ['ahead by 40 days for a minute', 40, 60_000],
+    ['back by 40 days for 127 ms', -40, 127],
+    ['back by 40 days for a minute', -40, 60_000],
   ])('%s accepts, delivers and expires as before', async (_, days, forMs) => {
     const world = new World(7);
     // Half of the receivers are slow to recover: their deliveries wait for a retry while the clock is wrong.

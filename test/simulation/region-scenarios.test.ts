@@ -22,7 +22,7 @@ const addWorker = (world: World, region: string | null, limits = {}): Promise<Si
   world.addProcess({ limits: { region, ...limits } });
 
 describe('SCL-5: an endpoint that names a region', () => {
-  it('is sent to by workers of this region only, whoever accepts the event', async () => {
+  it('gets requests from workers of this region only, whichever process accepts the event', async () => {
     for (const isOneNode of [false, true]) {
       const world = new World(1, { isOneNode });
       const [eu, home] = [recordSenders(world), recordSenders(world)];
@@ -89,7 +89,7 @@ describe('SCL-5: an endpoint that names a region', () => {
     expect(calls[1]!.at - calls[0]!.at).toBeGreaterThanOrEqual(8_000);
   });
 
-  it('an open circuit: there is one probe at a time while the lane moves to and fro', async () => {
+  it('an open circuit: there is one probe at a time while the lane moves back and forth', async () => {
     const world = new World(4);
     const breaker = { consecutive: 2, min_requests: 2, cooldown_seconds: 1, max_cooldown_seconds: 1 };
     const { behaviour } = recordSenders(world, (now) => (now < 40_000 ? { status: null, afterMs: 0 } : OK));
@@ -126,7 +126,7 @@ describe('SCL-5: an endpoint that names a region', () => {
     expect(world.duplicates).toBe(0);
   });
 
-  it('is taken over by the next owner, which moves the lane, if the old owner dies on the way', async () => {
+  it('is taken over by the next owner, which moves the lane, if the old owner dies during the move', async () => {
     const world = new World(6);
     const { calls, behaviour } = recordSenders(world, (now) =>
       now < 4_000 ? { status: null, afterMs: 0 } : OK,
@@ -165,7 +165,7 @@ describe('SCL-5: a worker that has not read the change of a region', () => {
     world.store.changeRegion(id, 'eu');
     await world.run(1_000);
     expect(eu.engine.lanes.get(id)).toBeDefined();
-    // From now on nobody can read endpoints.
+    // From now on no process can read endpoints.
     world.weather.fault = (operation) => (operation === 'readChanges' ? 'unavailable' : 'none');
     world.time.resume(late.process);
     world.crash(home);
@@ -202,7 +202,7 @@ describe('SCL-5: a region without workers', () => {
     world.checkEnd();
   });
 
-  it('is sent for by the default region after the configured time, and gets its lanes back', async () => {
+  it('is served by the default region after the configured time, and gets its lanes back when it has a worker', async () => {
     const world = new World(8);
     const { calls, behaviour } = recordSenders(world);
     const { id } = world.addEndpoint({ region: 'eu' }, behaviour);

@@ -174,9 +174,9 @@ export class RequestChecks {
   }
 
   /**
-   * A delivery may be sent twice if its first sender died, was stopped or could not record its requests on the wire, if
-   * recording the result took too long, or if a replay was requested while it was on the wire, or earlier
-   * and its sender did not know yet.
+   * A delivery may be sent twice if one of these holds: its first sender died, was stopped or could not record its requests
+   * on the wire; recording the result took too long; a replay was requested while it was on the wire, or before that
+   * without the knowledge of its sender.
    */
   #isDuplicateAllowed(before: Wire, wire: Wire, deliveryId: Uuid): boolean {
     const isReplayed = before.missedReplay || (this.replays.get(deliveryId) ?? 0) >= before.start;

@@ -1,6 +1,6 @@
 /**
- * The real convert stage with converters that take virtual time and sometimes fail. They are impure on purpose: each run
- * gives another result, so a payload that was converted twice and not read back from the store is found out.
+ * The real convert stage with converters that take virtual time and sometimes fail. They are impure on purpose: each
+ * run gives another result. So the checks detect a payload that was converted twice and not read back from the store.
  */
 import { Conversions } from '../../src/convert/index.ts';
 import type { Clock } from '../../src/domain/clock.ts';

@@ -6,6 +6,7 @@ import { DatabaseClock } from '../../src/domain/clock.ts';
 import type { NewEvent } from '../../src/domain/event.ts';
 import { Link, withFaults, withOwnershipFaults } from '../../src/memory/faults.ts';
 import { createMemoryEventLookup } from '../../src/memory/memory-accept-log.ts';
+import { createMemoryCatalogueStore } from '../../src/memory/memory-catalogue-store.ts';
 import { createMemoryConversionStore } from '../../src/memory/memory-conversion-store.ts';
 import {
   createMemoryEndpointSource,
@@ -16,9 +17,9 @@ import { type MemoryBus, MemoryNotifier } from '../../src/memory/memory-notifier
 import { createMemoryOutboxStore } from '../../src/memory/memory-outbox-store.ts';
 import { announceThrough, createMemoryOwnershipStore } from '../../src/memory/memory-ownership-store.ts';
 import type { MemoryStore } from '../../src/memory/memory-store.ts';
+import { createMemoryTenantLimits } from '../../src/memory/memory-tenant-limits.ts';
 import { Drainer } from '../../src/outbox/index.ts';
 import type { AcceptLog } from '../../src/ports/accept-log.ts';
-import type { CatalogueStore } from '../../src/ports/catalogue-store.ts';
 import type { DeliveryQueue } from '../../src/ports/delivery-queue.ts';
 import type { FanOutStore } from '../../src/ports/fan-out-store.ts';
 import { Publication } from './publication.ts';
@@ -34,12 +35,6 @@ import { Process, type Random, type VirtualTime } from './virtual-time.ts';
 import type { Weather } from './weather.ts';
 
 type Send = EngineStages['send'];
-
-const EMPTY_CATALOGUE: CatalogueStore = {
-  load: async () => ({ types: [], tenantModes: new Map() }),
-  loadSchema: async () => null,
-  recordFailures: async () => {},
-};
 
 /** Everything that the processes of a world share. */
 export interface Environment {
@@ -196,15 +191,16 @@ export class SimulatedProcess {
       },
       { ...limits, role: this.role, workerName: name },
     );
+    const catalogueStore = createMemoryCatalogueStore(store);
     this.ingest = createIngest(
       {
         acceptLog,
         eventLookup: withFaults(createMemoryEventLookup(store), link),
         fanOuts: withFaults(environment.fanOuts, link),
         endpoints: this.#endpoints,
-        tenantLimits: { load: async () => new Map() },
-        catalogue: new EventCatalogue({ store: EMPTY_CATALOGUE, onProblem }),
-        catalogueStore: EMPTY_CATALOGUE,
+        tenantLimits: createMemoryTenantLimits(store),
+        catalogue: new EventCatalogue({ store: catalogueStore, onProblem }),
+        catalogueStore,
         clock,
         random: random.next,
       },

@@ -8,7 +8,7 @@ export interface Weather {
   latencyMs: () => number;
   /** Milliseconds that each row takes that a call writes. */
   rowMs: number;
-  /** Somebody else has locked the rows of this endpoint. Null: of none. */
+  /** The endpoint whose rows another transaction has locked. Null: none. */
   lockedEndpoint: Uuid | null;
   /** Milliseconds from the assignment of acceptance numbers until their commit becomes visible. */
   commitMs: () => number;

@@ -58,7 +58,10 @@ export const runArchiveOnce = (database: Database, { wrap, ...options }: RunOpti
 export const hasArchiveWork = (database: Database): Promise<boolean> =>
   withDatabase(database, (opened) => createPostgresArchiveRequests(opened).hasWork());
 
-/** A pace that rests whenever it can: every look at its clock is a second later. `endRest` decides when a rest ends. */
+/**
+ * A pace that rests whenever it can, because its clock advances by a second at every reading. `endRest` decides when
+ * a rest ends.
+ */
 export function newRestingPace(
   options: Partial<PaceOptions> = {},
   endRest: (task: () => void) => void = setImmediate,

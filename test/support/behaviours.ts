@@ -32,7 +32,7 @@ export const rawThenReset =
     return undefined;
   };
 
-/** Writes `head`, and then one byte of `tail` after the other, over and over, slowly, for ever. */
+/** Writes `head`, and then one byte of `tail` after the other, over and over, slowly, forever. */
 export const drip =
   (head: string, tail: string, everyMs = 10): Behaviour =>
   async (_request, { socket }) => {
@@ -44,7 +44,7 @@ export const drip =
     return undefined;
   };
 
-/** Writes `head`, and then `chunk` over and over, as fast as it is read, for ever. */
+/** Writes `head`, and then `chunk` over and over, as fast as it is read, forever. */
 export const flood =
   (head: string, chunk: string | Buffer | ((n: number) => string)): Behaviour =>
   async (_request, { socket, closed }) => {

@@ -1,6 +1,7 @@
 /** What the tests of the archive share: old events in a database, and a look at its tables and at the files of an archive. */
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
+import { DuckDBInstance } from '@duckdb/node-api';
 import { readValues } from '../../src/archive/part-reader.ts';
 import { newId } from '../../src/domain/ids.ts';
 import type { TestDatabase } from './database.ts';
@@ -45,6 +46,18 @@ export const filesIn = async (folder: string): Promise<string[]> =>
     .filter((entry) => entry.isFile())
     .map((entry) => path.relative(folder, path.join(entry.parentPath, entry.name)))
     .sort();
+
+/** Runs SQL with DuckDB over the files of an archive, as a person would. */
+export async function queryFiles(sql: string): Promise<Record<string, unknown>[]> {
+  const instance = await DuckDBInstance.create(':memory:');
+  const connection = await instance.connect();
+  try {
+    return (await connection.runAndReadAll(sql)).getRowObjectsJson();
+  } finally {
+    connection.closeSync();
+    instance.closeSync();
+  }
+}
 
 /** All values of all Parquet files of a folder, as text. */
 export async function contentOf(folder: string): Promise<string> {

@@ -215,38 +215,52 @@ function caller(client: Agent, url: string, adminKey: string): Call {
   };
 }
 
+type SharedOptions = Omit<TestPosthornOptions, 'database'>;
+type SharedPosthorn = TestPosthorn & { readonly database: TestDatabase };
+
 /** One Posthorn for all tests of a file, with its own database. Usable only inside tests and hooks. */
-export function usePosthorn(options: Omit<TestPosthornOptions, 'database'> = {}): TestPosthorn & {
-  readonly database: TestDatabase;
-} {
-  let started: TestPosthorn | undefined;
+export const usePosthorn = (options: SharedOptions = {}): SharedPosthorn => usePosthorns(options)[0];
+
+/** Several Posthorns on one database for all tests of a file. Usable only inside tests and hooks. */
+export function usePosthorns<const Each extends readonly SharedOptions[]>(
+  ...each: Each
+): { readonly [Index in keyof Each]: SharedPosthorn } {
+  const started: TestPosthorn[] = [];
   let database: TestDatabase | undefined;
   beforeAll(async () => {
-    database = await createTestDatabase();
-    started = await startTestPosthorn({ ...options, database });
+    const created = await createTestDatabase();
+    database = created;
+    await Promise.all(
+      each.map(async (options, index) => {
+        started[index] = await startTestPosthorn({ ...options, database: created });
+      }),
+    );
   });
   afterAll(async () => {
-    await started?.stop();
+    await Promise.all(started.map((posthorn) => posthorn.stop()));
     await database?.drop();
   });
-  return {
-    get url() {
-      return started!.url;
-    },
-    get key() {
-      return started!.key;
-    },
-    get pid() {
-      return started!.pid;
-    },
-    get database() {
-      return database!;
-    },
-    api: (...call) => started!.api(...call),
-    kill: (signal) => started!.kill(signal),
-    stop: () => started!.stop(),
-    output: () => started!.output(),
-  };
+  const shared = each.map(
+    (_, index): SharedPosthorn => ({
+      get url() {
+        return started[index]!.url;
+      },
+      get key() {
+        return started[index]!.key;
+      },
+      get pid() {
+        return started[index]!.pid;
+      },
+      get database() {
+        return database!;
+      },
+      api: (...call) => started[index]!.api(...call),
+      kill: (signal) => started[index]!.kill(signal),
+      stop: () => started[index]!.stop(),
+      output: () => started[index]!.output(),
+    }),
+  );
+  return shared as unknown as { readonly [Index in keyof Each]: SharedPosthorn };
 }
 
 /** For programs that cannot report which port they chose. */

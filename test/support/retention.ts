@@ -16,7 +16,7 @@ export const FOR_EVER: RetentionDays = {
   audit: 0,
   statistics: 0,
 };
-/** Keeps all partitioned data for this many days, and everything else for ever. */
+/** Keeps all partitioned data for this many days, and everything else forever. */
 export const keepDays = (days: number): RetentionDays => ({
   ...FOR_EVER,
   events: days,

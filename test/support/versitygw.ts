@@ -1,4 +1,4 @@
-/** Starts versitygw, an S3 server by others: from the PATH, or from where scripts/fetch-versitygw.sh puts it. */
+/** Starts versitygw, an independent S3 server: from the PATH, or from where scripts/fetch-versitygw.sh puts it. */
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';

@@ -22,7 +22,7 @@ const pageHeaders = (frameOrigins: readonly string[]) => ({
   'permissions-policy': 'camera=(), geolocation=(), microphone=()',
   'cache-control': 'no-cache',
 });
-/** The names of these files contain a hash of their content, so they can be cached for ever. */
+/** The names of these files contain a hash of their content, so they can be cached forever. */
 const ASSETS = 'assets/';
 const FOR_EVER = 'public, max-age=31536000, immutable';
 

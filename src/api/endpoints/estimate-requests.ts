@@ -6,12 +6,13 @@ import { maxEnvelopeBytes } from '../../domain/batch.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { DebounceKeys } from '../../domain/debounce.ts';
 import { matchesType } from '../../domain/event.ts';
-import { type FilterNode, MAX_STEPS_PER_FILTER, matchesFilter } from '../../domain/filter.ts';
+import type { FilterNode } from '../../domain/filter.ts';
 import { firstIdAt, timeOfId, type Uuid } from '../../domain/ids.ts';
 import { countRequests, type PastEvent, type ShapingSettings } from '../../domain/shaping-estimate.ts';
 import type { Pool } from '../../postgres/database.ts';
 import { type EventHead, readEventHeads } from '../../postgres/queries/search-events.ts';
 import { readPayloads } from '../events/read-payloads.ts';
+import { matchesEvent } from '../filters/match-event.ts';
 
 export const ESTIMATE_PERIOD_MS = 3_600_000;
 export const MAX_ESTIMATED_EVENTS = 100_000;
@@ -112,7 +113,7 @@ async function collect(
     return null;
   }
   for await (const { data, ...event } of readPayloads(pool, heads)) {
-    const isMatch = filter === null || matches(filter, event, data);
+    const isMatch = filter === null || matchesEvent(filter, event, data);
     if (isMatch)
       found.push({
         at: timeOfId(event.id),
@@ -122,19 +123,4 @@ async function collect(
     if (isTimeOver()) return event.id;
   }
   return null;
-}
-
-function matches(
-  filter: FilterNode,
-  { type, idempotency_key, options }: Pick<EventHead, 'type' | 'idempotency_key' | 'options'>,
-  data: Buffer | null,
-): boolean {
-  const subject = {
-    type,
-    channels: options?.channels ?? [],
-    schemaVersion: options?.schema_version ?? null,
-    idempotencyKey: idempotency_key,
-    data: data === null ? undefined : (JSON.parse(data.toString()) as unknown),
-  };
-  return matchesFilter(filter, subject, { stepsLeft: MAX_STEPS_PER_FILTER });
 }

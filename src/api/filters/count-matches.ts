@@ -1,9 +1,9 @@
 import { matchesType } from '../../domain/event.ts';
-import { type FilterNode, MAX_STEPS_PER_FILTER, matchesFilter } from '../../domain/filter.ts';
+import type { FilterNode } from '../../domain/filter.ts';
 import type { Pool } from '../../postgres/database.ts';
-import type { EventWithData } from '../../postgres/queries/events.ts';
 import { listNewestEvents } from '../../postgres/queries/search-events.ts';
 import { readPayloads } from '../events/read-payloads.ts';
+import { matchesEvent } from './match-event.ts';
 import { COUNTED_EVENTS } from './schema.ts';
 
 export interface MatchCount {
@@ -25,17 +25,7 @@ export async function countMatches(
   const ofTypes = events.filter(({ type }) => patterns.some((pattern) => matchesType(pattern, type)));
   if (filter === null) return { examined: events.length, matching: ofTypes.length };
   let matching = 0;
-  for await (const event of readPayloads(pool, ofTypes)) if (isMatch(event, filter)) matching += 1;
+  for await (const event of readPayloads(pool, ofTypes))
+    if (matchesEvent(filter, event, event.data)) matching += 1;
   return { examined: events.length, matching };
-}
-
-function isMatch({ type, idempotency_key, options, data }: EventWithData, filter: FilterNode): boolean {
-  const subject = {
-    type,
-    channels: options?.channels ?? [],
-    schemaVersion: options?.schema_version ?? null,
-    idempotencyKey: idempotency_key,
-    data: data === null ? undefined : (JSON.parse(data.toString()) as unknown),
-  };
-  return matchesFilter(filter, subject, { stepsLeft: MAX_STEPS_PER_FILTER });
 }

@@ -4,7 +4,7 @@ import { type Static, Type } from 'typebox';
 import { TENANT_ID, TENANT_ID_RULE } from '../../domain/event.ts';
 import { readTenant, readTime } from '../../ingest/index.ts';
 import { type Caller, visibleTenant } from '../../manage/caller.ts';
-import { dropReadOnly } from '../../manage/sent-back.ts';
+import { dropReadOnly } from '../../manage/read-only-fields.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { ListFilters, timeFilter } from '../http/pagination.ts';
 import { withMessage } from '../http/validation.ts';

@@ -14,7 +14,7 @@ const KindSchema = Type.Object({
   retention_days: Nullable(
     Type.Number({
       description:
-        'The retention of this kind in days. Null: Posthorn keeps it for ever, keeps it until a person replays or discards it (dead letters), or deletes it by a setting that is not in days (idempotency keys).',
+        'The retention of this kind in days. Null: Posthorn keeps it forever, keeps it until a person replays or discards it (dead letters), or deletes it by a setting that is not in days (idempotency keys).',
     }),
   ),
 });

@@ -17,7 +17,7 @@ import path from 'node:path';
 import { ArchiveError, ArchiveFullError, isDiskFull } from '../../domain/archive.ts';
 import type { ArchiveTarget } from './target.ts';
 
-/** Unfinished files. They lie in the archive itself, because a rename works within a file system only. */
+/** Unfinished files. They are in the archive itself, because a file can be renamed only within one file system. */
 const SPOOL = '.unfinished';
 
 export class FileTarget implements ArchiveTarget {

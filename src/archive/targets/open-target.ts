@@ -5,7 +5,7 @@ import { S3Target } from './s3-target.ts';
 import type { ArchiveTarget } from './target.ts';
 
 export interface TargetOptions {
-  /** Null: if the endpoint is not Amazon's. */
+  /** Null: true if the endpoint is not Amazon's. */
   readonly pathStyle?: boolean | null;
   /** Where the variables of AWS are. */
   readonly env?: Readonly<Record<string, string | undefined>>;

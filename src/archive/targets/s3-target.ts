@@ -20,7 +20,7 @@ export interface S3Options {
   readonly bucket: string;
   /** Without slashes around it. */
   readonly prefix: string;
-  /** Null: Amazon's, of the region. */
+  /** Null: Amazon's endpoint of the region. */
   readonly endpoint: string | null;
   readonly region: string;
   readonly pathStyle: boolean;

@@ -1,7 +1,7 @@
 /** Where an archive is stored. Names are relative, with `/`. Errors that an operator can fix are `ArchiveError`s. */
 export interface ArchiveTarget {
   readonly url: string;
-  /** Throws if the archive cannot be reached, or surely cannot be written. Changes nothing. */
+  /** Throws if the archive cannot be reached, or is certainly not writable. Changes nothing. */
   check(): Promise<void>;
   /** Stores a local file, and replaces what has this name. Readers see the old file or the new one, never a part of it. */
   put(name: string, path: string): Promise<void>;

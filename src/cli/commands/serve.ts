@@ -67,7 +67,7 @@ async function startHere(context: ServerContext, databaseUrl: string): Promise<s
   return app.url;
 }
 
-/** Answers probes from when the database turns out to be away until the API listens. */
+/** Answers probes while the database is unavailable, until the API listens. */
 function answerWhileWaiting({ config, running }: ServerContext): WaitingServer {
   const waiting = new WaitingServer(config);
   waiting.openIfSlow();

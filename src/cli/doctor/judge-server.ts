@@ -49,7 +49,7 @@ export function judgeStandby({ settings, commitsWaiting }: ServerFacts): Finding
   if (commitsWaiting === 0) return ok(check, `commits wait for ${names}, and return`);
   return problem(
     check,
-    `Commits wait for a synchronous standby that is away (${names}): nothing can be accepted or recorded.`,
+    `Commits wait for a synchronous standby that is not connected (${names}): nothing can be accepted or recorded.`,
     'Start the standby, or remove it from synchronous_standby_names and reload.',
   );
 }

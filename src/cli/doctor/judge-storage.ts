@@ -17,7 +17,7 @@ export function judgeStorage(report: StorageReport, now: number): Finding {
     ...describeKinds(report, now),
     report.bytesPerEvent === null ? null : `${showSize(report.bytesPerEvent)} per event`,
     events.oldestAt === null ? null : `oldest event ${showDays((now - events.oldestAt) / DAY_MS)} old`,
-    events.retentionDays === null ? 'kept for ever' : `kept for ${showDays(events.retentionDays)}`,
+    events.retentionDays === null ? 'kept forever' : `kept for ${showDays(events.retentionDays)}`,
     report.bytesPerDay === null ? null : `grows by ${showSize(report.bytesPerDay)} per day`,
   ];
   const detail = parts.filter((part) => part !== null).join(', ');

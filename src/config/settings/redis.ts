@@ -6,7 +6,7 @@ export const redis = {
     schemes: ['redis', 'rediss'],
     secret: true,
     about:
-      'Redis or Valkey (6.2 or later), such as `redis://:password@redis:6379`; `rediss` uses TLS. All processes of a deployment must have the same. Nodes without a direct connection then hand deliveries over through it, and rate limits count for all processes together. Posthorn works on while it is away. See [several nodes](scale-out.md#redis).',
+      'Redis or Valkey (6.2 or later), such as `redis://:password@redis:6379`; `rediss` uses TLS. All processes of a deployment must use the same server. Nodes without a direct connection then hand deliveries over through it, and rate limits count for all processes together. Posthorn keeps working while Redis is unavailable. See [several nodes](scale-out.md#redis).',
   }),
   redisPrefix: text({
     default: 'posthorn',

@@ -3,7 +3,7 @@ import { DAY, HOUR, SECOND } from './units.ts';
 
 const MAX_RETENTION_DAYS = 36_500;
 
-/** A whole number of days. 0: for ever. */
+/** A whole number of days. 0: forever. */
 const days = <D extends number | null>(kind: string, fallback: D, about: string) =>
   integer({
     env: `POSTHORN_RETENTION_${kind.toUpperCase()}`,
@@ -11,7 +11,7 @@ const days = <D extends number | null>(kind: string, fallback: D, about: string)
     default: fallback,
     min: 0,
     max: MAX_RETENTION_DAYS,
-    about: `${about} 0 keeps them for ever.`,
+    about: `${about} 0 keeps them forever.`,
   });
 
 /** See docs/retention.md. */

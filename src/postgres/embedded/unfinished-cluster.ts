@@ -18,7 +18,7 @@ export async function findUnfinished(home: Home): Promise<string[]> {
 
 /**
  * Deletes an unfinished cluster. The initdb of a killed Posthorn runs on for a moment, and we wait for it: a postgres
- * that loses its files while it runs does not release its shared memory (seen: 1 MB in /dev/shm, for ever). What cannot
+ * that loses its files while it runs does not release its shared memory (seen: 1 MB in /dev/shm, forever). What cannot
  * be deleted now is deleted at the next start.
  */
 export async function clearUnfinished(directory: string): Promise<void> {

@@ -45,7 +45,7 @@ export async function listRequested(pool: Pool): Promise<Partition[]> {
 /** How long a partition may wait for an export that rests. An alert fires after two days. */
 const MAX_WAIT = "interval '1 day'";
 
-/** Whether a partition waits too long for its export, or a younger one of its kind has expired too. `days`: 0 is for ever. */
+/** Whether a partition waits too long for its export, or a younger one of its kind has expired too. `days`: 0 is forever. */
 export async function isArchiveBehind(
   pool: Pool,
   days: Readonly<Record<ArchiveKind, number>>,

@@ -21,8 +21,9 @@ async function nullIfLocked<T>(step: Promise<T>): Promise<T | null> {
 }
 
 /**
- * The oldest expired partition. Null also if a task may still replay deliveries out of it, or if the deliveries of a
- * partition of events have not expired, or with an archive its attempts: they are archived with the tenant of their event.
+ * Returns the oldest expired partition. Null: there is none, or it must stay for now. It stays while a task may replay
+ * deliveries out of it. A partition of events also stays until its deliveries have expired, and with an archive its
+ * attempts, because they are archived with the tenant of their event.
  */
 export async function findExpiredPartition(
   pool: Pool,

@@ -26,7 +26,7 @@ const SENDS_AGAIN = `(q.attempts > q.attempts_before_replay or coalesce(q.due_at
  *
  * A delivery whose payload was deleted stays in the history. A dead letter that is already being replayed is treated as
  * waiting. The endpoints are locked against being disabled: a delivery that is queued after the waiting ones were skipped
- * would wait for ever.
+ * would wait forever.
  */
 export const replayMoves = (nowParameter: string): string => `
     live as materialized (

@@ -94,7 +94,7 @@ test('messages go by NOTIFY, once, if a process that watches is not on the bus, 
   expect([one.shown, world.notified]).toEqual([['a', 'b', 'c'], ['a']]);
 });
 
-test('messages go by NOTIFY while the bus is away', async () => {
+test('messages go by NOTIFY while the bus is unavailable', async () => {
   const world = newWorld();
   const [sender, one] = [world.process('sender'), world.process('one')];
   one.watch();

@@ -250,7 +250,7 @@ export const catalogue = {
   posthorn_redis_fallbacks_total: {
     type: 'counter',
     labels: ['use'],
-    help: 'What worked without Redis because it was away or slow: deliveries that it did not bring to another process, and whose owner was notified ("hand_over"), requests and events that a process counted for itself ("rate_limits"), and batches of messages that were sent through the database ("live_tail").',
+    help: 'What Posthorn did without Redis because it was unavailable or slow: deliveries that Redis did not bring to another process, so that their owner was notified ("hand_over"), requests and events that a process limited by itself ("rate_limits"), and batches of messages that were sent through the database ("live_tail").',
   },
   posthorn_redis_refused_messages_total: {
     type: 'counter',

@@ -1,4 +1,4 @@
-/** A tenant that publishes large fan-outs faster than they are written stops itself, and nobody else. */
+/** A tenant that publishes large fan-outs faster than they are written is limited, and other tenants are not. */
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { ADVISORY_LOCKS } from '../../../src/postgres/advisory-locks.ts';

@@ -2,16 +2,22 @@
  * What the conformance suites need of an implementation: its ports, ways to create what the ports do not create
  * (endpoints, outbox rows, tasks), and ways to inspect the stored state. One fixture is one store.
  */
+
+import type { RateLimit } from '../../../src/domain/endpoint.ts';
 import type { EndpointConfig } from '../../../src/domain/endpoint-config.ts';
+import type { ValidationMode } from '../../../src/domain/event-type-version.ts';
 import type { Uuid } from '../../../src/domain/ids.ts';
 import type { TaskSelection } from '../../../src/memory/rows.ts';
 import type { AcceptLog, EventLookup } from '../../../src/ports/accept-log.ts';
+import type { CatalogueStore } from '../../../src/ports/catalogue-store.ts';
 import type { ConversionStore } from '../../../src/ports/conversion-store.ts';
 import type { DeliveryQueue } from '../../../src/ports/delivery-queue.ts';
 import type { EndpointDirectory } from '../../../src/ports/endpoint-directory.ts';
 import type { FanOutStore } from '../../../src/ports/fan-out-store.ts';
 import type { OutboxRow, OutboxStore } from '../../../src/ports/outbox-store.ts';
 import type { OwnershipStore } from '../../../src/ports/ownership-store.ts';
+import type { PeerDirectory } from '../../../src/ports/peer-directory.ts';
+import type { TenantLimits } from '../../../src/ports/rate-limits.ts';
 import type { TaskStore } from '../../../src/ports/task-store.ts';
 
 export interface StorePorts {
@@ -21,6 +27,10 @@ export interface StorePorts {
   readonly outbox: OutboxStore;
   readonly fanOuts: FanOutStore;
   readonly conversions: ConversionStore;
+  readonly tasks: TaskStore;
+  readonly peers: PeerDirectory;
+  readonly tenantLimits: TenantLimits;
+  readonly catalogue: CatalogueStore;
 }
 
 /** The same store over a connection that breaks when a test says so. */
@@ -67,7 +77,6 @@ export interface TaskState {
 
 export interface StoreFixture extends StorePorts {
   readonly unreliable: UnreliableStore;
-  readonly tasks: TaskStore;
   /** Creates an ownership store as a separate process has it, with its own connection. */
   createOwnership(): OwnershipStore;
   createDirectory(): EndpointDirectory;
@@ -85,6 +94,18 @@ export interface StoreFixture extends StorePorts {
   createTask(task: NewTask): Promise<Uuid>;
   cancelTask(id: Uuid): Promise<void>;
 
+  /** Gives a tenant a publish limit of its own. Null: the default limit. */
+  setTenantLimit(tenant: string, limit: RateLimit | null): Promise<void>;
+  setTenantMode(tenant: string, mode: ValidationMode): Promise<void>;
+  /** Creates or replaces an event type, or (`version`) a version of it. */
+  putSchema(
+    eventType: string,
+    version: string | null,
+    schema: Record<string, unknown> | boolean | null,
+  ): Promise<void>;
+  schemaFailureIds(): Promise<Uuid[]>;
+  /** Moves the last announcement of a process `ms` into the past. */
+  agePeer(id: Uuid, ms: number): Promise<void>;
   /** Moves the last renewal of a worker `ms` into the past. */
   ageWorker(workerId: Uuid, ms: number): Promise<void>;
   /** The store is set back to before the last renewal of the worker. */

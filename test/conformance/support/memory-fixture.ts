@@ -3,6 +3,7 @@ import { resolveEndpoint } from '../../../src/domain/endpoint-config.ts';
 import type { Uuid } from '../../../src/domain/ids.ts';
 import { type Fault, Link, withFaults } from '../../../src/memory/faults.ts';
 import { createMemoryAcceptLog, createMemoryEventLookup } from '../../../src/memory/memory-accept-log.ts';
+import { createMemoryCatalogueStore } from '../../../src/memory/memory-catalogue-store.ts';
 import { createMemoryConversionStore } from '../../../src/memory/memory-conversion-store.ts';
 import { createMemoryDeliveryQueue } from '../../../src/memory/memory-delivery-queue.ts';
 import {
@@ -12,8 +13,10 @@ import {
 import { createMemoryFanOutStore } from '../../../src/memory/memory-fan-out-store.ts';
 import { createMemoryOutboxStore } from '../../../src/memory/memory-outbox-store.ts';
 import { createMemoryOwnershipStore } from '../../../src/memory/memory-ownership-store.ts';
+import { MemoryPeerDirectory } from '../../../src/memory/memory-peer-directory.ts';
 import { MemoryStore } from '../../../src/memory/memory-store.ts';
 import { createMemoryTaskStore } from '../../../src/memory/memory-task-store.ts';
+import { createMemoryTenantLimits } from '../../../src/memory/memory-tenant-limits.ts';
 import type { TaskRow } from '../../../src/memory/rows.ts';
 import {
   type DeliveryState,
@@ -24,6 +27,8 @@ import {
   type UnreliableStore,
 } from './fixture.ts';
 import { endpointIdOf, newId } from './ids.ts';
+
+type Schema = Parameters<StoreFixture['putSchema']>[2];
 
 /** A clock that returns a later time at every call, like that of PostgreSQL. */
 function createStoreClock() {
@@ -48,6 +53,7 @@ function createStoreClock() {
 export async function createMemoryFixture(): Promise<StoreFixture> {
   const clock = createStoreClock();
   const store = new MemoryStore({ clock });
+  const peers = new MemoryPeerDirectory(clock);
   const ports = {
     acceptLog: createMemoryAcceptLog(store),
     eventLookup: createMemoryEventLookup(store),
@@ -55,18 +61,25 @@ export async function createMemoryFixture(): Promise<StoreFixture> {
     outbox: createMemoryOutboxStore(store),
     fanOuts: createMemoryFanOutStore(store),
     conversions: createMemoryConversionStore(store),
+    tasks: createMemoryTaskStore(store),
+    peers,
+    tenantLimits: createMemoryTenantLimits(store),
+    catalogue: createMemoryCatalogueStore(store),
   };
   return {
     ...ports,
     ...createInspection(store),
     ...createAdministration(store),
     unreliable: createUnreliable(ports),
-    tasks: createMemoryTaskStore(store),
+    async agePeer(id, ms) {
+      peers.peers.get(id)!.seenAt -= ms;
+    },
     createOwnership: () => createMemoryOwnershipStore({ store, announceFreeShards: () => {} }),
     createDirectory: () => new MemoryEndpointDirectory(createMemoryEndpointSource(store)),
     stepClockBack: async (ms) => clock.stepBack(ms),
     clear: async () => {
       clear(store);
+      peers.peers.clear();
       clock.reset();
     },
     close: async () => {},
@@ -84,6 +97,10 @@ function clear(store: MemoryStore): void {
     store.tasks,
     store.fanOutSlices,
     store.conversions,
+    store.tenantLimits,
+    store.tenantModes,
+    store.eventTypes,
+    store.schemaFailures,
   ])
     table.clear();
   store.rejectedOutbox.length = 0;
@@ -112,6 +129,10 @@ function createUnreliable(ports: StorePorts): UnreliableStore {
     outbox: withFaults(ports.outbox, link),
     fanOuts: withFaults(ports.fanOuts, link),
     conversions: withFaults(ports.conversions, link),
+    tasks: withFaults(ports.tasks, link),
+    peers: withFaults(ports.peers, link),
+    tenantLimits: withFaults(ports.tenantLimits, link),
+    catalogue: withFaults(ports.catalogue, link),
     loseNextAnswer: () => arm('lost_answer'),
     loseNextRequest: () => arm('lost_request'),
   };
@@ -126,6 +147,7 @@ type Inspection = Pick<
   | 'hasTenant'
   | 'rejectedOutbox'
   | 'outboxIds'
+  | 'schemaFailureIds'
   | 'endpointVersion'
 >;
 
@@ -139,6 +161,7 @@ function createInspection(store: MemoryStore): Inspection {
     hasTenant: async (name) => store.tenants.has(name),
     rejectedOutbox: async () => store.rejectedOutbox.map(({ id, reason }) => ({ id, reason })),
     outboxIds: async () => [...store.outbox.values()].map(({ id }) => id),
+    schemaFailureIds: async () => [...store.schemaFailures.keys()],
     endpointVersion: async () => store.endpointVersion,
   };
 }
@@ -168,6 +191,9 @@ type Administration = Pick<
   | 'deleteEndpoint'
   | 'publish'
   | 'expunge'
+  | 'setTenantLimit'
+  | 'setTenantMode'
+  | 'putSchema'
   | 'createTask'
   | 'cancelTask'
   | 'ageWorker'
@@ -199,6 +225,15 @@ function createAdministration(store: MemoryStore): Administration {
       for (const [name, stored] of store.conversions)
         if (stored.eventId === eventId) store.conversions.delete(name);
     },
+    async setTenantLimit(tenant, limit) {
+      if (limit === null) store.tenantLimits.delete(tenant);
+      else store.tenantLimits.set(tenant, limit);
+    },
+    async setTenantMode(tenant, mode) {
+      if (mode === 'off') store.tenantModes.delete(tenant);
+      else store.tenantModes.set(tenant, mode);
+    },
+    putSchema: async (eventType, version, schema) => putSchema(store, eventType, version, schema),
     createTask: async (task) => createTask(store, task),
     cancelTask: async (id) => void Object.assign(store.tasks.get(id)!, { state: 'cancelled', runner: null }),
     async ageWorker(workerId, ms) {
@@ -209,6 +244,27 @@ function createAdministration(store: MemoryStore): Administration {
     },
     breakSession: async (workerId) => store.breakSession(workerId),
   };
+}
+
+function putSchema(store: MemoryStore, name: string, version: string | null, schema: Schema): void {
+  const revision = String(store.now());
+  const time = { deprecatedAt: null, sunsetAt: null, revision };
+  const type = store.eventTypes.get(name) ?? {
+    ...{ name, validation: null, versions: [], schema: null, schemas: new Map() },
+    ...time,
+  };
+  if (version === null) {
+    store.eventTypes.set(name, { ...type, schema, revision });
+    return;
+  }
+  const known = type.versions.find((each) => each.version === version);
+  const versions = known
+    ? type.versions.map((each) => (each === known ? { ...each, revision } : each))
+    : [...type.versions, { version, status: 'active' as const, createdAt: store.now(), ...time }];
+  const schemas = new Map(type.schemas);
+  if (schema === null) schemas.delete(version);
+  else schemas.set(version, schema);
+  store.eventTypes.set(name, { ...type, versions, schemas });
 }
 
 function createTask(store: MemoryStore, { kind, selection }: NewTask): Uuid {

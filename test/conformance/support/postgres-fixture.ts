@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Uuid } from '../../../src/domain/ids.ts';
 import type { OwnershipSession, OwnershipStore } from '../../../src/ports/ownership-store.ts';
 import { createPostgresAcceptLog, createPostgresEventLookup } from '../../../src/postgres/accept-log.ts';
+import { createPostgresCatalogueStore } from '../../../src/postgres/catalogue-store.ts';
 import { createPostgresConversionStore } from '../../../src/postgres/conversion-store.ts';
 import { type Database, inTransaction, openDatabase, type Purpose } from '../../../src/postgres/database.ts';
 import { createPostgresDeliveryQueue } from '../../../src/postgres/delivery-queue.ts';
@@ -10,10 +11,14 @@ import { createPostgresFanOutStore } from '../../../src/postgres/fan-out-store.t
 import { createPostgresOutboxStore } from '../../../src/postgres/outbox-store.ts';
 import { createPostgresOwnershipStore } from '../../../src/postgres/ownership-store.ts';
 import { ensurePartitions } from '../../../src/postgres/partitions.ts';
+import { createPostgresPeerDirectory } from '../../../src/postgres/peer-directory.ts';
+import { putEventTypeVersion } from '../../../src/postgres/queries/event-type-versions.ts';
+import { lockEventType, putEventType } from '../../../src/postgres/queries/event-types.ts';
 import { expungePayload } from '../../../src/postgres/queries/expunge-payload.ts';
 import { parseReceivedHeaders } from '../../../src/postgres/received-headers.ts';
 import { createSecretBox } from '../../../src/postgres/secret-box.ts';
 import { createPostgresTaskStore } from '../../../src/postgres/task-store.ts';
+import { createPostgresTenantLimits } from '../../../src/postgres/tenant-limits.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { startTcpProxy } from '../../support/tcp-proxy.ts';
 import {
@@ -30,7 +35,9 @@ const CLEAR = `
   truncate posthorn.events, posthorn.queue, posthorn.deliveries, posthorn.dead_letters, posthorn.attempts,
            posthorn.endpoint_health, posthorn.operational_notes, posthorn.idempotency_keys, posthorn.workers, posthorn.outbox,
            posthorn.outbox_rejected, posthorn.tasks, posthorn.fan_out_slices, posthorn.converted_payloads,
-           posthorn.batches, posthorn.open_batches, posthorn.debounce_keys, posthorn.debounce_windows, posthorn.debounced;
+           posthorn.batches, posthorn.open_batches, posthorn.debounce_keys, posthorn.debounce_windows, posthorn.debounced,
+           posthorn.peers, posthorn.schema_failures, posthorn.event_types cascade;
+  update posthorn.tenants set ingest_per_second = null, ingest_burst = null, validation = 'off';
   update posthorn.shards set owner = null, taken_at = null, unclean_at = '{}'`;
 
 export async function createPostgresFixture(): Promise<StoreFixture> {
@@ -58,7 +65,7 @@ export async function createPostgresFixture(): Promise<StoreFixture> {
         await expungePayload(client, { id, tenant: 'acme' }, 'test');
       }),
     unreliable: createUnreliable(open(proxy.url), proxy),
-    tasks: createPostgresTaskStore(database),
+    putSchema: (name, version, schema) => putSchema(database, name, version, schema),
     createOwnership: () => recordSessions(createPostgresOwnershipStore(open()), sessions),
     createDirectory: () =>
       createEndpointCache(database.pool('lookup'), createSecretBox(randomBytes(32)), () => {}),
@@ -100,18 +107,21 @@ function createPorts(database: Database): StorePorts {
     outbox: createPostgresOutboxStore(database),
     fanOuts: createPostgresFanOutStore(database),
     conversions: createPostgresConversionStore(database),
+    tasks: createPostgresTaskStore(database),
+    peers: createPostgresPeerDirectory(database),
+    tenantLimits: createPostgresTenantLimits(database),
+    catalogue: createPostgresCatalogueStore(database),
   };
 }
 
-const WRITING_POOLS: readonly Purpose[] = ['ingest', 'settle', 'dispatch', 'outbox', 'api'];
+const POOLS: readonly Purpose[] = ['ingest', 'settle', 'dispatch', 'outbox', 'api', 'lookup'];
 
 function createUnreliable(
   database: Database,
   proxy: Awaited<ReturnType<typeof startTcpProxy>>,
 ): UnreliableStore {
   // Connect first: the fault must hit the statement of the test, not the connection attempt.
-  const connectAll = () =>
-    Promise.all(WRITING_POOLS.map((purpose) => database.pool(purpose).query('select 1')));
+  const connectAll = () => Promise.all(POOLS.map((purpose) => database.pool(purpose).query('select 1')));
   return {
     ...createPorts(database),
     async loseNextAnswer() {
@@ -125,6 +135,28 @@ function createUnreliable(
   };
 }
 
+function putSchema(
+  database: Database,
+  name: string,
+  version: string | null,
+  schema: Record<string, unknown> | boolean | null,
+): Promise<void> {
+  const type = {
+    ...{ name, description: '', schema: null, example: null },
+    ...{ deprecated: false, sunset_at: null, validation: null },
+  };
+  return inTransaction(database.pool('api'), async (client) => {
+    const known = await lockEventType(client, name);
+    if (version === null || known === null)
+      await putEventType(client, { ...type, ...(version === null && { schema }) });
+    if (version !== null)
+      await putEventTypeVersion(client, {
+        ...{ event_type: name, version, description: '', changelog: '', schema, example: null },
+        ...{ status: 'active', sunset_at: null },
+      });
+  });
+}
+
 type Inspection = Pick<
   StoreFixture,
   | 'findDelivery'
@@ -134,6 +166,7 @@ type Inspection = Pick<
   | 'hasTenant'
   | 'rejectedOutbox'
   | 'outboxIds'
+  | 'schemaFailureIds'
   | 'endpointVersion'
 >;
 
@@ -184,6 +217,10 @@ function createInspection({ query }: TestDatabase): Inspection {
       const rows = await query<{ id: Uuid }>('select id from posthorn.outbox order by seq');
       return rows.map(({ id }) => id);
     },
+    async schemaFailureIds() {
+      const rows = await query<{ id: Uuid }>('select id from posthorn.schema_failures order by id');
+      return rows.map(({ id }) => id);
+    },
     async endpointVersion() {
       const rows = await query<{ version: string }>('select version from posthorn.subscription_version');
       return Number(rows[0]!.version);
@@ -198,6 +235,9 @@ type Administration = Pick<
   | 'setEnabled'
   | 'deleteEndpoint'
   | 'publish'
+  | 'setTenantLimit'
+  | 'setTenantMode'
+  | 'agePeer'
   | 'createTask'
   | 'cancelTask'
   | 'ageWorker'
@@ -248,6 +288,26 @@ function createAdministration({ query }: TestDatabase): Administration {
                  clock_timestamp() - make_interval(secs => $7))`,
         [id, tenant, type, data, idempotencyKey, options, ageMs / 1000],
       );
+    },
+    async setTenantLimit(tenant, limit) {
+      await query(
+        `insert into posthorn.tenants (id, ingest_per_second, ingest_burst) values ($1, $2, $3)
+             on conflict (id) do update set ingest_per_second = $2, ingest_burst = $3`,
+        [tenant, limit?.perSecond ?? null, limit?.burst ?? null],
+      );
+    },
+    async setTenantMode(tenant, mode) {
+      await query(
+        `insert into posthorn.tenants (id, validation) values ($1, $2)
+             on conflict (id) do update set validation = $2`,
+        [tenant, mode],
+      );
+    },
+    async agePeer(id, ms) {
+      await query('update posthorn.peers set seen_at = seen_at - make_interval(secs => $2) where id = $1', [
+        id,
+        ms / 1000,
+      ]);
     },
     async createTask({ kind, selection }) {
       const id = newId();

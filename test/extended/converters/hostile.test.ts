@@ -1,4 +1,4 @@
-/** VER-2: converters that misbehave harm nobody but themselves. */
+/** VER-2: a converter that misbehaves affects only its own conversions. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -28,7 +28,7 @@ const CASES: readonly (readonly [what: string, body: string, answer: RegExp | st
     /did not return/,
   ],
   ['throws a message of a megabyte', "throw new Error('x'.repeat(1e6));", /^.{0,400}$/],
-  ['recurses for ever', 'const f = () => f(); f();', /RangeError/],
+  ['recurses forever', 'const f = () => f(); f();', /RangeError/],
   ['ends the process', 'process.exit(1);', /ended its process/],
   ['aborts the process', 'process.abort();', /not supported|unsupported|not available/i],
   ['kills the process', "process.kill(process.pid, 'SIGKILL'); return 1;", /process.kill is not available/],

@@ -1,4 +1,4 @@
-/** OBS-2: the alert about Redis, on a real server whose Redis goes away. */
+/** OBS-2: the alert about Redis, on a real server whose Redis becomes unavailable. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectAlerts, named, scrape, untilScrape } from '../../support/alerts.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';

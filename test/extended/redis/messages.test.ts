@@ -40,7 +40,7 @@ describe('messages through Redis', needs(whyNoRedis), () => {
     return seen;
   };
 
-  test('nobody who reads Redis learns the content of a message', async () => {
+  test('the content of a message cannot be read in Redis', async () => {
     const [from, seen] = [await start(), await spy('a')];
     await from.bus.publish('a', Buffer.from('a secret payload'));
     await eventually('the message is there', () => seen.length === 1);
@@ -98,7 +98,7 @@ describe('messages through Redis', needs(whyNoRedis), () => {
     await eventually('the message is there', () => received.length === 1);
   });
 
-  test('a Redis that hangs is noticed within a second, delays nobody, and is used again when it answers', async () => {
+  test('a Redis that hangs is noticed within a second, delays no other work, and is used again when it answers', async () => {
     const [from, to] = [await start(), await start()];
     const received = await listen(to, 'a');
     redis.hang();

@@ -13,20 +13,28 @@ export interface ReadOnlyFields {
  * Returns the input without the read-only fields. Throws `invalid` if one of them differs from what is shown. A field that
  * is not shown, because the object does not exist yet, may have any value.
  */
-export function dropReadOnly<T extends object>(
+export function dropReadOnly<T extends object>(input: T, shown: object, fields: ReadOnlyFields): T {
+  const { rest, errors } = splitReadOnly(input, toJson(shown), fields);
+  if (errors.length > 0) throw invalidFields(errors);
+  return rest;
+}
+
+/** The object as a client gets it. */
+export const toJson = (shown: object): Record<string, unknown> => JSON.parse(JSON.stringify(shown));
+
+/** Returns the input without the read-only fields, and an error for each of them that differs from what is shown. */
+export function splitReadOnly<T extends object>(
   input: T,
-  shown: object,
+  shown: Readonly<Record<string, unknown>>,
   { asShown, ignored }: ReadOnlyFields,
-): T {
-  const known = JSON.parse(JSON.stringify(shown)) as Record<string, unknown>;
+): { readonly rest: T; readonly errors: FieldError[] } {
   const errors: FieldError[] = [];
   const rest: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(input)) {
     if (ignored.includes(name)) continue;
     if (!asShown.includes(name)) rest[name] = value;
-    else if (name in known && !isDeepStrictEqual(value, known[name]))
+    else if (name in shown && !isDeepStrictEqual(value, shown[name]))
       errors.push({ path: name, message: 'is read-only: leave it out, or send it as it is' });
   }
-  if (errors.length > 0) throw invalidFields(errors);
-  return rest as T;
+  return { rest: rest as T, errors };
 }

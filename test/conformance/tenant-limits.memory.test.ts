@@ -1,0 +1,4 @@
+import { createMemoryFixture } from './support/memory-fixture.ts';
+import { describeTenantLimits } from './tenant-limits.ts';
+
+describeTenantLimits('memory', createMemoryFixture);
