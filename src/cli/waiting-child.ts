@@ -18,6 +18,7 @@ import {
 import { type Address, listenForProbes, WaitingServer } from './waiting-server.ts';
 
 const CLOSED = 'posthorn:closed';
+const MAY_END = 'posthorn:may-end';
 /** How long the child waits for a client that has connected and not sent its request yet. */
 const LAST_REQUESTS_MS = 1000;
 
@@ -46,7 +47,9 @@ async function stopListening(worker: Worker): Promise<void> {
   if (!worker.isConnected()) return;
   const closed = Promise.withResolvers<void>();
   worker.on('message', (message: unknown) => {
-    if (message === CLOSED) closed.resolve();
+    if (message !== CLOSED) return;
+    if (worker.isConnected()) worker.send(MAY_END);
+    closed.resolve();
   });
   worker.once('exit', () => closed.resolve());
   worker.send(STOP_MESSAGE);
@@ -59,11 +62,26 @@ export async function answerProbes({ config, running }: ServerContext): Promise<
   running.push({ name: 'answers to probes', stop: () => finish(server) });
 }
 
+/**
+ * The parent may have sent connections that the child has not seen yet. They arrive before its answer to CLOSED, and the
+ * child gives them back. A child that ended without them would leave their clients without an answer.
+ */
 async function finish(server: Server): Promise<void> {
   const closed = once(server, 'close');
-  // The parent learns this before the message below, and gives the child no more connections.
+  // The parent learns this before CLOSED, and sends the child no more connections.
   server.close();
-  if (process.connected) process.send?.(CLOSED, undefined, {}, () => {});
+  await askToEnd();
   await Promise.race([closed, sleep(LAST_REQUESTS_MS, undefined, { ref: false })]);
   server.closeAllConnections();
+}
+
+function askToEnd(): Promise<void> {
+  return new Promise((resolve) => {
+    process.on('message', (message: unknown) => {
+      if (message === MAY_END) resolve();
+    });
+    process.once('disconnect', () => resolve());
+    if (process.connected) process.send?.(CLOSED, undefined, {}, () => {});
+    else resolve();
+  });
 }

@@ -51,10 +51,10 @@ function endOrphans(pids: readonly number[]): void {
   for (const pid of pids) if (isAlive(pid)) process.kill(pid, 'SIGKILL');
 }
 
-/** Null if nobody listens. */
+/** Null if nobody listens or answers. */
 async function get({ port }: Node, path: string): Promise<{ status: number; body: unknown } | null> {
-  const headers = { connection: 'close' };
-  const answer = await fetch(`http://127.0.0.1:${port}${path}`, { headers }).catch(() => null);
+  const options = { headers: { connection: 'close' }, signal: AbortSignal.timeout(15_000) };
+  const answer = await fetch(`http://127.0.0.1:${port}${path}`, options).catch(() => null);
   return answer && { status: answer.status, body: await answer.json() };
 }
 
