@@ -17,6 +17,9 @@ const needed = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
   '>=',
   '',
 );
+/** Tells the pinned Node which process started it. Not a setting. */
+const LAUNCHER_VARIABLE = 'POSTHORN_LAUNCHER_PID';
+const WATCH_LAUNCHER_MS = 500;
 /** The process must be listening by then: writing the compile cache should not delay a start. */
 const WRITE_COMPILE_CACHE_AFTER_MS = 3000;
 
@@ -25,6 +28,7 @@ if (isTooOld(process.versions.node)) {
   if (pinned === null) refuse();
   else runWith(pinned);
 } else {
+  endWithLauncher();
   keepCompiledCode();
   if (isCheckout && startsServer()) await Promise.all([buildConsole(), buildGuide()]);
   await import(pathToFileURL(main).href);
@@ -58,7 +62,8 @@ or use a container image that has one, such as node:24.\n`);
 }
 
 function runWith(node) {
-  const child = spawn(node, process.argv.slice(1), { stdio: 'inherit' });
+  const env = { ...process.env, [LAUNCHER_VARIABLE]: String(process.pid) };
+  const child = spawn(node, process.argv.slice(1), { stdio: 'inherit', env });
   process.on('SIGTERM', () => child.kill('SIGTERM'));
   // A terminal sends Ctrl-C to both processes. A second SIGINT would cut the graceful stop short.
   process.on('SIGINT', () => {
@@ -73,6 +78,20 @@ function runWith(node) {
     process.removeAllListeners(signal);
     process.kill(process.pid, signal);
   });
+}
+
+/** A launcher that is killed with SIGKILL cannot end this process, so it ends itself. */
+function endWithLauncher() {
+  const launcher = process.env[LAUNCHER_VARIABLE];
+  // Processes that this one starts have another parent.
+  delete process.env[LAUNCHER_VARIABLE];
+  if (launcher === undefined) return;
+  const watch = setInterval(() => {
+    if (process.ppid === Number(launcher)) return;
+    clearInterval(watch);
+    process.kill(process.pid, 'SIGTERM');
+  }, WATCH_LAUNCHER_MS);
+  watch.unref();
 }
 
 /**

@@ -55,6 +55,8 @@ export async function startTraffic(url: string, key: string): Promise<Traffic> {
       method,
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
       body: body === undefined ? null : JSON.stringify(body),
+      // A request without an answer must not keep `stop` waiting.
+      signal: AbortSignal.timeout(30_000),
     });
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
     return (await response.json()) as T;

@@ -1,4 +1,5 @@
 /** Starts a process of Posthorn: opens the database, composes its parts, and starts and stops them in order. */
+import type { Server } from 'node:net';
 import { hostname } from 'node:os';
 
 import { AppMetrics } from './app-metrics.ts';
@@ -35,8 +36,10 @@ export interface AppOptions {
   readonly log: Log;
   /** False: this process does not listen, because others of its node answer the requests. */
   readonly listens?: boolean;
-  /** Called before this process listens, so that the supervisor frees the port that it answers on until then. */
-  readonly onBeforeListen?: () => Promise<void>;
+  /** Returns the server that has answered on the port until now. The app takes its socket over, so the port stays open. */
+  readonly takeOverPort?: () => Promise<Server | null>;
+  /** Called when this process listens. */
+  readonly onListening?: () => Promise<void>;
   /** Metrics of all processes of this node. Null if they cannot be asked now. */
   readonly gatherMetrics?: () => Promise<Sample[] | null>;
   /** The program of the CLI, which also runs as the archive process. Default: that of this package. */

@@ -1,3 +1,4 @@
+import type { Server } from 'node:net';
 import type { AppOptions } from './app.ts';
 import type { AppParts } from './compose-app.ts';
 import { withListeningPort } from './config/index.ts';
@@ -18,11 +19,14 @@ export class Listener implements Service {
   }
 
   async start(): Promise<void> {
-    const { config, listens = true, onBeforeListen } = this.#options;
+    const { config, listens = true, takeOverPort, onListening } = this.#options;
     if (!listens) return;
-    await onBeforeListen?.();
     const { server, metricsServer } = this.#servers;
-    this.url = await server.listen({ port: config.port, host: config.host });
+    // Before the port is taken over: it takes up to a second.
+    await server.ready();
+    const socket = socketOf((await takeOverPort?.()) ?? null);
+    this.url = await server.listen({ port: config.port, host: config.host, ...socket });
+    await onListening?.();
     if (config.metricsAddr !== null) await metricsServer?.listen({ ...config.metricsAddr });
     this.#address.publicUrl = withListeningPort(config, Number(new URL(this.url).port)).publicUrl;
   }
@@ -31,4 +35,9 @@ export class Listener implements Service {
     const { server, metricsServer } = this.#servers;
     await Promise.all([server.close(), metricsServer?.close()]);
   }
+}
+
+/** Node listens on the socket of another server (`server.listen(handle)`), and Fastify passes its options to Node. */
+function socketOf(server: Server | null): object {
+  return server === null ? {} : { handle: (server as Server & { readonly _handle: object })._handle };
 }

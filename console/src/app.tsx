@@ -7,7 +7,6 @@ import { routes } from './routes.tsx';
 import { Shell } from './shell.tsx';
 import { Button, LinkButton } from './ui/button.tsx';
 import { EmptyState } from './ui/empty-state.tsx';
-import { PALETTE_KEYS } from './ui/keyboard.ts';
 import { Toasts } from './ui/toasts.tsx';
 
 export function App() {
@@ -52,7 +51,7 @@ function CurrentPage() {
         title="Page not found"
         actions={<LinkButton to="/">Go to the overview</LinkButton>}
       >
-        Check the URL. To open something by its id, press {PALETTE_KEYS} and paste the id.
+        Check the URL. To open something by its id, paste the id into the search.
       </EmptyState>
     </div>
   );

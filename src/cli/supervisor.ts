@@ -15,16 +15,19 @@ import type { Running } from './run-until-stopped.ts';
 import { makeSiblingsDirectory, removeSiblingsDirectory } from './siblings-directory.ts';
 import { STOP_MESSAGE, SUPERVISOR_VARIABLE } from './stop-requests.ts';
 
-export interface SupervisorOptions {
-  /** One role per child. */
-  readonly roles: readonly Config['role'][];
-  readonly log: Log;
-  /** The program that the children run: this one, with the same arguments. */
+/** The program that the children run: this one, with the same arguments. */
+export interface Program {
   readonly exec: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** Called before a child listens. Frees the port if the supervisor itself listened on it. */
-  readonly onBeforeListen?: () => Promise<void>;
+}
+
+export interface SupervisorOptions extends Program {
+  /** One role per child. */
+  readonly roles: readonly Config['role'][];
+  readonly log: Log;
+  /** Called when a child listens. It reports that it is ready only after this. */
+  readonly onListening?: () => Promise<void>;
 }
 
 /** A place for one child, which is replaced when it ends. */
@@ -85,9 +88,7 @@ export class Supervisor implements Running {
 
   /** Resolves with the URL when all children are ready. Throws ChildFailedToStart if the configuration stops them. */
   async start(): Promise<string> {
-    cluster.schedulingPolicy = cluster.SCHED_RR;
     this.#siblingsDirectory = await makeSiblingsDirectory(this.#options.log);
-    cluster.setupPrimary({ exec: this.#options.exec, args: [...this.#options.args] });
     // Start one child first: an error that would stop all of them is then printed once.
     const [first, ...others] = this.#slots;
     const url = await this.#startFirst(first!);
@@ -121,7 +122,7 @@ export class Supervisor implements Running {
     const worker = this.#fork(slot);
     worker.on('message', (message: unknown) => {
       if (isReadyMessage(message)) slot.firstReady.resolve(message.url);
-      if (message === ASK_TO_LISTEN) void this.#letListen(worker);
+      if (message === LISTENING) void this.#onListening(worker);
     });
     worker.once('exit', (exitCode) => {
       if (!this.#isUp && exitCode === CONFIGURATION_EXIT_CODE)
@@ -130,20 +131,16 @@ export class Supervisor implements Running {
     });
   }
 
-  async #letListen(worker: Worker): Promise<void> {
-    await this.#options.onBeforeListen?.();
-    if (worker.isConnected()) worker.send(MAY_LISTEN);
+  async #onListening(worker: Worker): Promise<void> {
+    await this.#options.onListening?.();
+    if (worker.isConnected()) worker.send(HAS_PORT);
   }
 
   #fork(slot: Slot): Worker {
     this.#forks += 1;
-    const worker = cluster.fork({
-      ...this.#options.env,
-      [ROLE_VARIABLE]: slot.role,
-      [SUPERVISOR_VARIABLE]: String(process.pid),
-      ...(this.#siblingsDirectory !== null && {
-        [SIBLINGS_VARIABLE]: `${this.#forks}:${this.#siblingsDirectory}`,
-      }),
+    const worker = forkChild(this.#options, {
+      role: slot.role,
+      ...(this.#siblingsDirectory !== null && { siblings: `${this.#forks}:${this.#siblingsDirectory}` }),
     });
     slot.worker = worker;
     slot.startedAt = performance.now();
@@ -189,12 +186,29 @@ export class Supervisor implements Running {
   }
 }
 
+/** The role of the child that answers probes during the start (waiting-child.ts). No node has it. */
+export const WAITING_ROLE = 'waiting';
+type ChildRole = Config['role'] | typeof WAITING_ROLE;
+
+export function forkChild(
+  { exec, args, env }: Program,
+  { role, siblings }: { readonly role: ChildRole; readonly siblings?: string },
+): Worker {
+  cluster.schedulingPolicy = cluster.SCHED_RR;
+  cluster.setupPrimary({ exec, args: [...args] });
+  return cluster.fork({
+    ...env,
+    [ROLE_VARIABLE]: role,
+    [SUPERVISOR_VARIABLE]: String(process.pid),
+    ...(siblings !== undefined && { [SIBLINGS_VARIABLE]: siblings }),
+  });
+}
+
 /** Tells a child its role. Not a setting: POSTHORN_ROLE is the role of the whole node. */
 const ROLE_VARIABLE = 'POSTHORN_CHILD_ROLE';
 
 /** Undefined in a child of another program's cluster. */
-export const roleOfChild = (): Config['role'] | undefined =>
-  process.env[ROLE_VARIABLE] as Config['role'] | undefined;
+export const roleOfChild = (): ChildRole | undefined => process.env[ROLE_VARIABLE] as ChildRole | undefined;
 
 /** Tells a child its number and the directory of its siblings' sockets. Not a setting: it changes with every start. */
 const SIBLINGS_VARIABLE = 'POSTHORN_SIBLINGS';
@@ -221,19 +235,19 @@ export function reportReady(url: string): void {
   if (process.connected) process.send?.({ kind: READY, url } satisfies ReadyMessage, undefined, {}, () => {});
 }
 
-const ASK_TO_LISTEN = 'posthorn:ask-to-listen';
-const MAY_LISTEN = 'posthorn:may-listen';
+const LISTENING = 'posthorn:listening';
+const HAS_PORT = 'posthorn:has-port';
 
-/** Called by a child before it listens. Resolves when the supervisor has freed the port. */
-export function askToListen(): Promise<void> {
+/** Called by a child when it listens. Resolves when it no longer shares the port with the child that answers probes. */
+export function reportListening(): Promise<void> {
   return new Promise((resolve) => {
     const onMessage = (message: unknown): void => {
-      if (message !== MAY_LISTEN) return;
+      if (message !== HAS_PORT) return;
       process.off('message', onMessage);
       resolve();
     };
     process.on('message', onMessage);
     // If the supervisor has ended, the channel is closed and the child is already stopping.
-    if (process.connected) process.send?.(ASK_TO_LISTEN, undefined, {}, () => {});
+    if (process.connected) process.send?.(LISTENING, undefined, {}, () => {});
   });
 }

@@ -1,6 +1,9 @@
 /**
  * Answers the probes of an orchestrator while `serve` waits for the database: the process is alive (`/healthz` is 200)
  * and not ready (`/readyz` is 503). Without it, Kubernetes would restart pods because their database is unavailable.
+ *
+ * The API takes the port over while it stays open, so that no client is refused in between: a single process takes over
+ * the listening socket, and the children of `--processes` share it with the child that answers probes (waiting-child.ts).
  */
 import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
@@ -15,14 +18,27 @@ const RETRY_AFTER_SECONDS = 2;
 const DETAIL =
   'Starting: the database cannot be reached, the migrations are still running, or the endpoints are being read.';
 
-export class WaitingServer implements Running {
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Calls `onLost` if the server ends by itself. */
+type Listen<T> = (address: Address, onLost: () => void) => Promise<T>;
+
+/** Opens and closes a server that answers probes. */
+export class WaitingServer<T> implements Running {
   readonly name = 'answers to probes';
-  readonly #address: { readonly host: string; readonly port: number };
-  #opening: Promise<Server> | null = null;
+  readonly #address: Address;
+  readonly #listen: Listen<T>;
+  readonly #close: (server: T) => Promise<void>;
+  #opening: Promise<T> | null = null;
   #slowStart: NodeJS.Timeout | undefined;
 
-  constructor({ host, port }: { readonly host: string; readonly port: number }) {
+  constructor({ host, port }: Address, listen: Listen<T>, close: (server: T) => Promise<void>) {
     this.#address = { host, port };
+    this.#listen = listen;
+    this.#close = close;
   }
 
   /** Opens it later, if the start takes long. */
@@ -35,7 +51,9 @@ export class WaitingServer implements Running {
   async open(): Promise<void> {
     clearTimeout(this.#slowStart);
     if (this.#address.port === 0) return;
-    this.#opening ??= listen(this.#address);
+    this.#opening ??= this.#listen(this.#address, () => {
+      this.#opening = null;
+    });
     try {
       await this.#opening;
     } catch (error) {
@@ -44,16 +62,18 @@ export class WaitingServer implements Running {
     }
   }
 
-  /** Frees the port. It can be opened again. */
-  async close(): Promise<void> {
+  /** Returns the server to the caller, who listens on its socket from now on. Null if it is not open. */
+  async release(): Promise<T | null> {
     clearTimeout(this.#slowStart);
     const server = await this.#opening?.catch(() => null);
     this.#opening = null;
-    if (server == null) return;
-    const closed = once(server, 'close');
-    server.close();
-    server.closeAllConnections();
-    await closed;
+    return server ?? null;
+  }
+
+  /** Stops listening. It can be opened again. */
+  async close(): Promise<void> {
+    const server = await this.release();
+    if (server !== null) await this.#close(server);
   }
 
   stop(): Promise<void> {
@@ -61,7 +81,7 @@ export class WaitingServer implements Running {
   }
 }
 
-async function listen(address: { readonly host: string; readonly port: number }): Promise<Server> {
+export async function listenForProbes(address: Address): Promise<Server> {
   const server = createServer({ keepAlive: false }, ({ url = '/' }, response) =>
     answer(url.split('?')[0]!, response),
   );
@@ -69,6 +89,13 @@ async function listen(address: { readonly host: string; readonly port: number })
   server.listen(address);
   await once(server, 'listening');
   return server;
+}
+
+export async function closeAtOnce(server: Server): Promise<void> {
+  const closed = once(server, 'close');
+  server.close();
+  server.closeAllConnections();
+  await closed;
 }
 
 function answer(path: string, response: ServerResponse): void {

@@ -154,6 +154,17 @@ describe('other HTTP versions and methods', () => {
     }
   });
 
+  test('a literal address is not taken for an id by the methods that it lacks', async () => {
+    for (const [method, path, allow] of [
+      ['PATCH', '/v1/keys/current', 'GET, HEAD'],
+      ['GET', '/v1/sources/kafka/rejected/retry', 'POST'],
+      ['GET', '/v1/events/batch?x=1', 'POST'],
+    ] as const) {
+      const answer = await posthorn.api(method, path);
+      expect([answer.status, answer.headers.allow]).toEqual([405, allow]);
+    }
+  });
+
   test('HEAD is GET without a body', async () => {
     const { answers, closed } = await raw('HEAD /healthz HTTP/1.0\r\n\r\n', { untilClosed: true });
     // The length that it announces never comes.

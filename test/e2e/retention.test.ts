@@ -505,6 +505,20 @@ describe('LIF-1: with a running Posthorn', () => {
     await expectStatus(posthorn.api('GET', '/v1/storage', undefined, { key: key.body.key }), 403);
   });
 
+  test('GET /v1/storage knows the rows of tables that were never analyzed', async () => {
+    const event = { type: 'a.b', tenant: newTenant(), data: 1 };
+    const { id } = (await expectStatus(posthorn.api('POST', '/v1/events', event), 202)).body;
+    const analyzed = await database.query(
+      "select relname from pg_stat_user_tables where relname ~ '^audit_log' and last_analyze is not null",
+    );
+    expect(analyzed).toEqual([]);
+    await expectStatus(posthorn.api('DELETE', `/v1/events/${id}/payload`), 204);
+    await eventually('the audit log has rows', async () => {
+      const { body } = await expectStatus(posthorn.api('GET', '/v1/storage'), 200);
+      return body.kinds.audit.rows > 0 && body.kinds.events.rows > 0;
+    });
+  });
+
   test('GET /v1/storage counts every table of Posthorn, also those that a tenant fills beside its events', async () => {
     const id = newEventId(startOfDay(3));
     await database.query(

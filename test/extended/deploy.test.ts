@@ -25,7 +25,7 @@ function missing(tool: string): string | null {
     execFileSync('sh', ['-c', `command -v ${tool}`], { stdio: 'ignore', env: { PATH } });
     return null;
   } catch {
-    return `${tool} is not installed: scripts/install-deploy-linters.sh --helm`;
+    return `${tool} is not installed: scripts/install-deploy-linters.sh`;
   }
 }
 

@@ -192,7 +192,7 @@ test('`posthorn doctor` names missing grants and the connection limit of the rol
     'The role lacks UPDATE on table posthorn.queue, EXECUTE on function posthorn.create_partition.',
   );
   expect(output).toMatch(
-    /Connections +up to \d+ for one process; the role allows 5, of which 5 are free for Posthorn\./,
+    /Connections +up to \d+ for this node \(one process\); the role allows 5, of which 5 are free for Posthorn: not enough for one node\./,
   );
   await database.query(`revoke usage on schema posthorn from ${server}`);
   expect((await run('doctor', urlOf(server))).output).toContain('The role lacks USAGE on schema posthorn');

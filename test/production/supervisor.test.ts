@@ -51,10 +51,10 @@ function endOrphans(pids: readonly number[]): void {
   for (const pid of pids) if (isAlive(pid)) process.kill(pid, 'SIGKILL');
 }
 
-/** Null if nobody listens. */
+/** Null if nobody listens or answers. */
 async function get({ port }: Node, path: string): Promise<{ status: number; body: unknown } | null> {
-  const headers = { connection: 'close' };
-  const answer = await fetch(`http://127.0.0.1:${port}${path}`, { headers }).catch(() => null);
+  const options = { headers: { connection: 'close' }, signal: AbortSignal.timeout(15_000) };
+  const answer = await fetch(`http://127.0.0.1:${port}${path}`, options).catch(() => null);
   return answer && { status: answer.status, body: await answer.json() };
 }
 
@@ -67,6 +67,22 @@ async function expectToAnswerProbes(node: Node): Promise<void> {
   const detail = expect.stringMatching(/^Starting: the database/);
   expect(await get(node, '/readyz')).toEqual({ status: 503, body: { status: 'not_ready', detail } });
   expect(await get(node, '/v1/events')).toMatchObject({ status: 503, body: { code: 'unavailable', detail } });
+}
+
+/** Sends requests all the time. Call `stop` to learn how many of them got no answer. */
+function watchPort(node: Node): { stop(): Promise<{ answered: number; failed: number }> } {
+  const counts = { answered: 0, failed: 0 };
+  let isStopped = false;
+  const watching = (async () => {
+    while (!isStopped) counts[(await get(node, '/healthz')) === null ? 'failed' : 'answered'] += 1;
+  })();
+  return {
+    async stop() {
+      isStopped = true;
+      await watching;
+      return counts;
+    },
+  };
 }
 
 const untilReady = (node: Node) =>
@@ -174,7 +190,7 @@ describe('a child that is killed', needs(NOT_LINUX), () => {
 
 describe('a database that cannot be reached at the start', () => {
   test.each([['1'], ['2']])(
-    'serve --processes %s logs that it waits, answers probes, and becomes ready when the database is back',
+    'serve --processes %s logs that it waits, answers probes without a gap, and becomes ready when the database is back',
     async (processes) => {
       const database = await newDatabase();
       const proxy = await startTcpProxy(database.url);
@@ -184,10 +200,24 @@ describe('a database that cannot be reached at the start', () => {
       await eventually('it says that it waits', () => node.output().includes('waiting for the database'));
       expect(node.output()).toMatch(/"reason":"PostgreSQL at .* cannot be reached \(ECONNREFUSED\)/);
       await expectToAnswerProbes(node);
+      const port = watchPort(node);
       await proxy.restore();
       await untilReady(node);
+      const { answered, failed } = await port.stop();
+      expect({ failed, answered: answered > 0 }).toEqual({ failed: 0, answered: true });
+      expect(await node.kill('SIGTERM')).toBe(0);
     },
   );
+
+  test('a child that answers probes is replaced if it is killed', needs(NOT_LINUX), async () => {
+    const node = await startNode('postgres://nobody@127.0.0.1:1/x', ['--processes', '2']);
+    await expectToAnswerProbes(node);
+    const [killed] = childrenOf(node.pid);
+    process.kill(killed!, 'SIGKILL');
+    await eventually('it is gone', () => !isAlive(killed!));
+    await expectToAnswerProbes(node);
+    expect(childrenOf(node.pid)).toHaveLength(1);
+  });
 
   test('a child that waits answers probes through its supervisor', needs(NOT_LINUX), async () => {
     const database = await newDatabase();
@@ -202,14 +232,15 @@ describe('a database that cannot be reached at the start', () => {
     await untilReady(node);
   });
 
-  test('a port in use ends it while it waits', async () => {
+  test.each([['1'], ['2']])('a port in use ends serve --processes %s while it waits', async (processes) => {
     const taken = createServer().listen(0, '127.0.0.1');
     onTestFinished(() => void taken.close());
     await new Promise((resolve) => taken.once('listening', resolve));
     const { port } = taken.address() as { port: number };
-    const node = await startNode('postgres://nobody@127.0.0.1:1/x', ['--port', String(port)]);
+    const args = ['--processes', processes, '--port', String(port)];
+    const node = await startNode('postgres://nobody@127.0.0.1:1/x', args);
     expect(await node.ended).toBe(1);
-    expect(node.output()).toContain(`Port ${port} is in use`);
+    expect(node.output().split(`Port ${port} is in use`)).toHaveLength(2);
   });
 
   test('--no-wait fails at once', async () => {

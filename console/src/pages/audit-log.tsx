@@ -51,7 +51,7 @@ export function AuditLogPage() {
         <Card>
           <div className="filters">
             <FilterSelect name="action" label="Action" options={actions} />
-            <FilterInput name="object_id" label="Object" placeholder="Object: ep_…, key_…, order.created" />
+            <FilterInput name="object_id" label="Object" placeholder="Object: ep_…, key_…" />
             <FilterInput name="actor" label="By" placeholder="By: key_…, user:… or admin" />
             <TimeRangeFilter />
             <ExportButton path={path} name="audit-log" />

@@ -139,6 +139,9 @@ function AdaptiveNote({ health }: { health: Endpoint['health'] }) {
   );
 }
 
+/** The unit stays on the line of its number. */
+const formatUnbroken = (ms: number | null): string => formatMs(ms).replace(' ', '\u00a0');
+
 function HealthCard({ endpoint }: { endpoint: Endpoint | undefined }) {
   const health = endpoint?.health;
   const fact = (name: string, value: ReactNode) => (
@@ -166,7 +169,7 @@ function HealthCard({ endpoint }: { endpoint: Endpoint | undefined }) {
         {fact('Success, 24 h', formatRate(health?.success_rate))}
         {fact(
           'p50 · p95 · p99',
-          health && `${formatMs(health.p50_ms)} · ${formatMs(health.p95_ms)} · ${formatMs(health.p99_ms)}`,
+          health && [health.p50_ms, health.p95_ms, health.p99_ms].map(formatUnbroken).join(' · '),
         )}
         {health?.adaptive != null && fact('Limited now', <AdaptiveNote health={health} />)}
         {fact('Waiting', health && formatUpTo(health.waiting, health.count_limit))}

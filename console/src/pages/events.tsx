@@ -107,7 +107,7 @@ const buildColumns = (hasTenantColumn: boolean): Column<EventSummary>[] => [
   ...(hasTenantColumn ? [TENANT_COLUMN] : []),
   {
     name: 'Idempotency key',
-    width: '11%',
+    width: '14%',
     hideOnPhone: true,
     render: ({ idempotency_key }) => <span className="mono faint">{idempotency_key}</span>,
   },

@@ -4,7 +4,7 @@ import { Link } from '../router.tsx';
 import { Badge, type Tone } from '../ui/badge.tsx';
 import type { EndpointName } from '../ui/endpoint-name.ts';
 import { describeError } from '../ui/failure-text.ts';
-import { formatClock, formatMs } from '../ui/format.ts';
+import { formatClock, formatMs, plural } from '../ui/format.ts';
 
 interface TailRowProps {
   message: StreamMessage;
@@ -52,7 +52,7 @@ function AcceptedRow({ message: { data } }: TailRowProps) {
       </Link>
       <span className="faint truncate">{toText(data.id)}</span>
       <span className="num faint wide-only">
-        {data.deliveries === undefined ? '' : `→ ${toText(data.deliveries)}`}
+        {data.deliveries === undefined ? '' : plural(Number(data.deliveries), 'delivery', 'deliveries')}
       </span>
     </Row>
   );

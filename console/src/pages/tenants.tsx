@@ -36,13 +36,11 @@ export function TenantsPage() {
             A tenant owns endpoints and events. Posthorn creates it when you first use its name.
           </p>
         }
-      />
+      >
+        {canSeeAllTenants && <ExportButton path={PATH} name="tenants" />}
+      </PageHeader>
       {canSeeAllTenants ? (
         <Card>
-          <div className="filters">
-            <span className="grow" />
-            <ExportButton path={PATH} name="tenants" />
-          </div>
           <PagedTable
             label="Tenants"
             list={list}

@@ -29,9 +29,17 @@ export function answerProblems(
   server.setNotFoundHandler(async (request, reply) => {
     throw noRoute(request, reply, routes);
   });
-  // Fastify would refuse a QUERY without a content type before it calls the handler for unknown routes.
+  const literalUrls = new Set<string>();
+  server.addHook('onReady', async () => {
+    for (const { url } of routes) if (!hasParameter(url)) literalUrls.add(url);
+  });
   server.addHook('onRequest', (request, reply, done) => {
-    done(request.is404 && request.method === 'QUERY' ? noRoute(request, reply, routes) : undefined);
+    // Fastify would refuse a QUERY without a content type before it calls the handler for unknown routes.
+    const isUnknownQuery = request.is404 && request.method === 'QUERY';
+    // The router gives PATCH /v1/keys/current to /v1/keys/:id, but the address is not a key.
+    const isHidden =
+      hasParameter(request.routeOptions.url ?? '') && literalUrls.has(request.url.split('?')[0]!);
+    done(isUnknownQuery || isHidden ? noRoute(request, reply, routes) : undefined);
   });
   server.setErrorHandler(async (error: Failure, request, reply) =>
     sendProblem(dependencies, error, request, reply),
@@ -52,6 +60,8 @@ function noRoute(request: FastifyRequest, reply: FastifyReply, routes: readonly 
   );
 }
 
+const hasParameter = (url: string): boolean => url.includes('/:');
+
 /** The methods that an address has. `/v1/events/batch` is not an event: a literal route hides those with parameters. */
 function methodsOf(path: string, routes: readonly DocumentedRoute[]): string[] {
   const parts = path.replace(/\/$/, '').split('/');
@@ -64,7 +74,7 @@ function methodsOf(path: string, routes: readonly DocumentedRoute[]): string[] {
       )
     );
   });
-  const literal = matching.filter(({ url }) => !url.includes('/:'));
+  const literal = matching.filter(({ url }) => !hasParameter(url));
   const found = literal.length > 0 ? literal : matching;
   const methods = new Set(found.map(({ method }) => method));
   if (found.some(({ method, noHead }) => method === 'GET' && noHead !== true)) methods.add('HEAD');

@@ -1,4 +1,5 @@
 import cluster from 'node:cluster';
+import type { Config } from '../../config/index.ts';
 import { preloadApp, startApp } from '../app.ts';
 import { serveLine } from '../banner.ts';
 import { rolesOfChildren } from '../child-roles.ts';
@@ -10,16 +11,18 @@ import { runServer, type ServerContext } from '../server-command.ts';
 import { removeSiblingsDirectory } from '../siblings-directory.ts';
 import { requestsOfSupervisor, signalsOfUser } from '../stop-requests.ts';
 import {
-  askToListen,
   CONFIGURATION_EXIT_CODE,
+  reportListening,
   reportReady,
   roleOfChild,
   Supervisor,
   siblingsOfChild,
+  WAITING_ROLE,
 } from '../supervisor.ts';
 import { readVersion } from '../version.ts';
 import { waitForDatabase } from '../wait-for-database.ts';
-import { WaitingServer } from '../waiting-server.ts';
+import { answerProbes, createWaitingChild } from '../waiting-child.ts';
+import { closeAtOnce, listenForProbes, WaitingServer } from '../waiting-server.ts';
 
 export const serve: Command = {
   name: 'serve',
@@ -40,7 +43,7 @@ within POSTHORN_DRAIN_MS (20 s). A second signal stops it at once. npx does not 
         stopRequests: requestsOfSupervisor,
         quiet: true,
         exitCodeOf: ({ isTransient }) => (isTransient ? 1 : CONFIGURATION_EXIT_CODE),
-        start: startChild,
+        start: roleOfChild() === WAITING_ROLE ? answerProbes : startChild,
       });
     }
     return runServer({ mode: 'serve', args, stopRequests: signalsOfUser, start });
@@ -58,38 +61,33 @@ async function start(context: ServerContext): Promise<void> {
 
 async function startHere(context: ServerContext, databaseUrl: string): Promise<string> {
   const { config, log, running } = context;
-  const waiting = answerWhileWaiting(context);
+  const waiting = new WaitingServer(config, listenForProbes, closeAtOnce);
+  waiting.openIfSlow();
+  running.push(waiting);
   const app = await waitForDatabase({ ...context, databaseUrl, onWaiting: () => waiting.open() }, () =>
-    startApp({ config: { ...config, databaseUrl }, log, onBeforeListen: () => waiting.close() }),
+    startApp({ config: { ...config, databaseUrl }, log, takeOverPort: () => waiting.release() }),
   );
   if (app === null) return '';
   running.push({ name: 'app', stop: () => app.stop() });
   return app.url;
 }
 
-/** Answers probes while the database is unavailable, until the API listens. */
-function answerWhileWaiting({ config, running }: ServerContext): WaitingServer {
-  const waiting = new WaitingServer(config);
-  waiting.openIfSlow();
-  running.push(waiting);
-  return waiting;
-}
-
 async function startChildren(context: ServerContext, databaseUrl: string): Promise<string> {
   const { config, log, running, stopping } = context;
-  const waiting = answerWhileWaiting(context);
+  const program = { exec: process.argv[1]!, args: process.argv.slice(2), env: { DATABASE_URL: databaseUrl } };
+  const waiting = createWaitingChild(config, program);
+  waiting.openIfSlow();
+  running.push(waiting);
   // Migrate once here, not in every child.
   await waitForDatabase({ ...context, databaseUrl, onWaiting: () => waiting.open() }, () =>
     migrateDatabase(config.directDatabaseUrl ?? databaseUrl, log),
   );
   if (stopping.aborted) return '';
   const supervisor = new Supervisor({
+    ...program,
     roles: rolesOfChildren(config.role, config.processes),
     log,
-    exec: process.argv[1]!,
-    args: process.argv.slice(2),
-    env: { DATABASE_URL: databaseUrl },
-    onBeforeListen: () => waiting.close(),
+    onListening: () => waiting.close(),
   });
   running.push(supervisor);
   const stopped = new Promise<string>((resolve) =>
@@ -101,7 +99,7 @@ async function startChildren(context: ServerContext, databaseUrl: string): Promi
 async function startChild(context: ServerContext): Promise<void> {
   const { config, log, running, stopping } = context;
   const metrics = new ChildMetrics();
-  const role = roleOfChild() ?? config.role;
+  const role = (roleOfChild() ?? config.role) as Config['role'];
   const siblings = siblingsOfChild();
   running.push({ name: 'sockets between siblings', stop: async () => removeSocketsOfOrphans(siblings) });
   const databaseUrl = config.databaseUrl!;
@@ -111,7 +109,7 @@ async function startChild(context: ServerContext): Promise<void> {
       log,
       // A worker that shared the port would get a part of the API's requests.
       listens: role === config.role || role === 'api',
-      onBeforeListen: askToListen,
+      onListening: reportListening,
       gatherMetrics: () => metrics.gather(),
       siblings,
     }),

@@ -82,12 +82,20 @@ export function judgeConnections(
   const tightest = connectionLimits.toSorted((a, b) => room(a) - room(b))[0]!;
   const free = room(tightest);
   const { owner, todo: raise } = LIMIT_OF[tightest.of];
-  const detail = `up to ${wanted} for ${processes === 1 ? 'one process' : `${processes} processes`}; ${owner} allows ${tightest.allowed}, of which ${free} are free for Posthorn`;
+  const node = `this node (${processes === 1 ? 'one process' : `${processes} processes`})`;
+  const detail = `up to ${wanted} for ${node}; ${owner} allows ${tightest.allowed}, of which ${free} are free for Posthorn: ${nodesThatFit(free, wanted)}`;
   if (wanted <= free * 0.8) return ok(check, detail);
   const todo = `${raise}, or lower POSTHORN_DATABASE_POOL_SIZE or --processes.`;
   return wanted <= free
-    ? warning(check, `${detail}: few would be left.`, todo)
+    ? warning(check, `${detail}, with few connections left.`, todo)
     : problem(check, `${detail}.`, todo);
+}
+
+/** The doctor knows the settings of its own node only, and supposes that the others have the same. */
+function nodesThatFit(free: number, wanted: number): string {
+  const nodes = Math.floor(free / wanted);
+  if (nodes === 0) return 'not enough for one node';
+  return `enough for ${nodes === 1 ? 'one such node' : `${nodes} such nodes`}`;
 }
 
 const GRANTS_SHOWN = 5;

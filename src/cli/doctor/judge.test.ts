@@ -86,6 +86,16 @@ describe('the server', () => {
     expect([judge(1), judge(3), judge(4), judge(5)]).toEqual(['ok', 'ok', 'warning', 'problem']);
   });
 
+  it('says for how many nodes the connections suffice', () => {
+    const judge = (connections: number) => judgeConnections(server, { processes: 2, connections }).detail;
+    expect(judge(20)).toBe(
+      'up to 20 for this node (2 processes); the server allows 97, of which 90 are free for Posthorn: enough for 4 such nodes',
+    );
+    expect(judge(50)).toMatch(/: enough for one such node$/);
+    expect(judge(80)).toMatch(/: enough for one such node, with few connections left\.$/);
+    expect(judge(91)).toMatch(/: not enough for one node\.$/);
+  });
+
   it('of a relay needs wal_level = logical only if the relay follows the log', () => {
     expect(states([judgeSource(server, 'poll'), judgeSource(server, 'cdc')])).toEqual(['ok', 'problem']);
     expect(judgeSource(withSetting('wal_level', 'logical'), 'cdc').state).toBe('ok');

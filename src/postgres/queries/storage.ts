@@ -49,9 +49,15 @@ const KIND_OF_TABLE: Readonly<Record<string, StorageKind>> = {
   stats_journal: 'statistics',
 };
 
+/**
+ * Rows as ANALYZE last saw them, or as PostgreSQL has counted them since. A new table is not analyzed for minutes; after a
+ * crash, the counting begins again.
+ */
+const ESTIMATED_ROWS = 'greatest(c.reltuples, pg_stat_get_live_tuples(c.oid), 0)';
+
 /** All tables. `$1`: the kinds by table. */
 const TABLES = `
-  select c.oid, c.relpages, c.reltoastrelid, c.reltuples, $1::jsonb ->> coalesce(p.parent, c.relname) as kind
+  select c.oid, c.relpages, c.reltoastrelid, ${ESTIMATED_ROWS} as rows, $1::jsonb ->> coalesce(p.parent, c.relname) as kind
     from pg_class c left join posthorn.partitions p on p.name = c.relname
    where c.relnamespace = 'posthorn'::regnamespace and c.relkind = 'r'`;
 
@@ -64,10 +70,10 @@ const ESTIMATED_BYTES = `
 
 export async function readStorage(client: Queryable): Promise<StorageFacts> {
   const { rows: sizes } = await client.query<{ kind: StorageKind; bytes: number; rows: number }>(
-    `select t.kind, sum(pg_total_relation_size(t.oid))::float8 as bytes, sum(greatest(t.reltuples, 0))::float8 as rows
+    `select t.kind, sum(pg_total_relation_size(t.oid))::float8 as bytes, sum(t.rows)::float8 as rows
        from (${TABLES}) as t where t.kind is not null group by t.kind
      union all
-     select 'other', sum(${ESTIMATED_BYTES})::float8, sum(greatest(t.reltuples, 0))::float8
+     select 'other', sum(${ESTIMATED_BYTES})::float8, sum(t.rows)::float8
        from (${TABLES}) as t where t.kind is null`,
     [JSON.stringify(KIND_OF_TABLE)],
   );
