@@ -208,7 +208,7 @@ export class SimulatedProcess {
         clock,
         random: random.next,
       },
-      { router: this.engine.router, onProblem },
+      { router: this.engine.router, isStoreQuiet: () => this.engine.isStoreQuiet, onProblem },
       limits,
     );
     this.#drainer = new Drainer({
@@ -221,6 +221,7 @@ export class SimulatedProcess {
       onHeld: () => {},
       onProblem,
     });
+    this.engine.onFacts(({ outboxSeq }) => this.#drainer.onSeq(outboxSeq));
   }
 
   get workerId() {
