@@ -125,7 +125,7 @@ export interface Engine extends Service {
   /** True in one process of the deployment, the owner of shard 0. The leader does the work that only one process may do. */
   readonly isLeader: boolean;
   /** True if no event was accepted for half a minute, so that every committed delivery is visible. */
-  readonly isStoreQuiet: boolean;
+  isStoreQuiet(): boolean;
   /** Calls `listener` several times a second with the facts of the store. */
   onFacts(listener: (facts: StoreFacts) => void): void;
   /** Counts all waiting deliveries of this worker. Reads the store, so do not call it for every scrape. */
@@ -173,9 +173,7 @@ export function createEngine(ports: EnginePorts, stages: EngineStages, config: E
     get isLeader() {
       return ownership.owns(LEADER_SHARD);
     },
-    get isStoreQuiet() {
-      return refill.isStoreQuiet;
-    },
+    isStoreQuiet: () => refill.isStoreQuiet,
     onFacts: (listener) => facts.addListener(listener),
     countQueue: () => depthCounter.count([...lanes.all()], clock.now()),
     async start() {

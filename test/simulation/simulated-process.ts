@@ -208,7 +208,7 @@ export class SimulatedProcess {
         clock,
         random: random.next,
       },
-      { router: this.engine.router, isStoreQuiet: () => this.engine.isStoreQuiet, onProblem },
+      { router: this.engine.router, isStoreQuiet: this.engine.isStoreQuiet, onProblem },
       limits,
     );
     this.#drainer = new Drainer({
