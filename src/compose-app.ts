@@ -128,6 +128,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
       },
       schemaMetrics: metrics?.accepts,
       onBatchWritten: metrics?.acceptCommits.written,
+      isStoreQuiet: engine.isStoreQuiet,
       deliveryLoad: () => engine.deliveryLoad,
       onProblem,
     },

@@ -157,7 +157,7 @@ function createArchiveRuns(options: BackgroundOptions): ArchiveRuns {
 }
 
 function createDrainer({ config, store, clock, log, engine, ingest, onProblem }: BackgroundOptions): Service {
-  return new Drainer({
+  const drainer = new Drainer({
     outbox: store.outbox,
     sink: ingest.committedEvents,
     clock,
@@ -172,4 +172,6 @@ function createDrainer({ config, store, clock, log, engine, ingest, onProblem }:
       log.warn({ tenant, reason }, 'the rows of a tenant wait in the outbox because of its limit'),
     onProblem,
   });
+  engine.onFacts(({ outboxSeq }) => drainer.onSeq(outboxSeq));
+  return drainer;
 }

@@ -49,7 +49,7 @@ import type { DeliveryQueue, Settlement } from './ports/delivery-queue.ts';
 import type { EndpointDirectory } from './ports/endpoint-directory.ts';
 import type { HandOver } from './ports/hand-over.ts';
 import type { Notifier } from './ports/notifier.ts';
-import type { OwnershipStore } from './ports/ownership-store.ts';
+import type { OwnershipStore, StoreFacts } from './ports/ownership-store.ts';
 import type { PayloadConverter, SendRequest } from './ports/stages.ts';
 import { Settler } from './settle/index.ts';
 
@@ -124,6 +124,10 @@ export interface Engine extends Service {
   readonly deliveryLoad: ProcessLoad;
   /** True in one process of the deployment, the owner of shard 0. The leader does the work that only one process may do. */
   readonly isLeader: boolean;
+  /** True if no event was accepted for half a minute, so that every committed delivery is visible. */
+  isStoreQuiet(): boolean;
+  /** Calls `listener` several times a second with the facts of the store. */
+  onFacts(listener: (facts: StoreFacts) => void): void;
   /** Counts all waiting deliveries of this worker. Reads the store, so do not call it for every scrape. */
   countQueue(): Promise<QueueDepth>;
 }
@@ -143,7 +147,7 @@ export function createEngine(ports: EnginePorts, stages: EngineStages, config: E
   const owning = createOwningParts(ports, stages, config, sending);
   connectParts(ports, stages, { ...sending, ...owning });
   const { ownership, lanes, budget, scheduler, refill, janitor, laneKeeper, attempts, settler } = sending;
-  const { router, shardHandOver, laneMover, sweeper, lease, history, ownsShards } = owning;
+  const { router, shardHandOver, laneMover, sweeper, facts, lease, history, ownsShards } = owning;
   const depthCounter = new QueueDepthCounter(queue);
 
   return {
@@ -169,6 +173,8 @@ export function createEngine(ports: EnginePorts, stages: EngineStages, config: E
     get isLeader() {
       return ownership.owns(LEADER_SHARD);
     },
+    isStoreQuiet: () => refill.isStoreQuiet,
+    onFacts: (listener) => facts.addListener(listener),
     countQueue: () => depthCounter.count([...lanes.all()], clock.now()),
     async start() {
       await history.checkTimeline();

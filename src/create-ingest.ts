@@ -52,6 +52,8 @@ export interface IngestStages {
   readonly schemaMetrics?: SchemaFailureMetrics | undefined;
   /** Called after each batch of requests, with its size and times. */
   readonly onBatchWritten?: BatcherOptions<unknown>['onWritten'];
+  /** True if no event was accepted for half a minute. Absent: unknown. */
+  readonly isStoreQuiet?: (() => boolean) | undefined;
   /** Returns the load of the processes of this node that deliver. */
   readonly deliveryLoad?: (() => ProcessLoad) | undefined;
   readonly onProblem: (what: string, error: unknown) => void;
@@ -132,6 +134,7 @@ export function createIngest(ports: IngestPorts, stages: IngestStages, config: I
     clock,
     random,
     sliceRows: sliceRowsOf(deliveriesPerCommit),
+    isStoreQuiet: stages.isStoreQuiet ?? (() => false),
     onProblem: stages.onProblem,
   });
   const writer = new BatchWriter({

@@ -14,6 +14,7 @@ import type { OAuthClient } from '../domain/endpoint-auth.ts';
 import type { EventContent } from '../domain/event.ts';
 import { publicId, type Uuid } from '../domain/ids.ts';
 import { type AttemptOutcome, type ErrorClass, unsentOutcome } from '../domain/outcome.ts';
+import { TurnoverMap } from '../domain/turnover-map.ts';
 import { AccessTokens, type TokenSource } from './access-tokens.ts';
 import { Attempt, type AttemptContext } from './attempt.ts';
 import { errorMessage } from './classify-error.ts';
@@ -152,7 +153,7 @@ class HttpDeliverer implements Deliverer {
   readonly #tokenContext: AttemptContext;
   readonly #batchContext: AttemptContext;
   readonly #plans = new WeakMap<Endpoint, Plan>();
-  readonly #inFlight = new Set<Attempt>();
+  readonly #inFlight = new TurnoverMap<Attempt, Attempt>();
   #ended: Attempt[] = [];
   #closed = false;
 
@@ -220,7 +221,7 @@ class HttpDeliverer implements Deliverer {
   async close(): Promise<void> {
     this.#closed = true;
     this.#tokens.close();
-    for (const attempt of [...this.#inFlight]) attempt.abandon();
+    for (const attempt of [...this.#inFlight.values()]) attempt.abandon();
     await this.#pools.close();
   }
 
@@ -241,7 +242,7 @@ class HttpDeliverer implements Deliverer {
       queueMicrotask(() => callDone(done, outcome));
       return;
     }
-    this.#inFlight.add(prepared);
+    this.#inFlight.set(prepared, prepared);
     prepared.begin();
   }
 

@@ -7,6 +7,7 @@
 import type { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import { Client, type Dispatcher } from 'undici';
+import { TurnoverMap } from '../domain/turnover-map.ts';
 import type { Connector, ConnectTimes, Target } from './connector.ts';
 
 /** Handles the events of the request on a slot. */
@@ -139,7 +140,7 @@ export class SocketPools {
   readonly #settings: PoolSettings;
   readonly #origins = new Map<string, Origin>();
   /** Idle slots of all origins, longest idle first. */
-  readonly #idle = new Set<Slot>();
+  readonly #idle = new TurnoverMap<Slot, Slot>();
   readonly #closing = new Set<Promise<void>>();
 
   constructor(settings: PoolSettings) {
@@ -164,7 +165,7 @@ export class SocketPools {
 
   park(slot: Slot): void {
     slot.origin.idle.push(slot);
-    this.#idle.add(slot);
+    this.#idle.set(slot, slot);
     if (this.#idle.size > this.#settings.maxIdleSockets) this.#idle.values().next().value?.drop();
   }
 
@@ -193,7 +194,7 @@ export class SocketPools {
 
   /** Closes idle slots. Resolves when every socket that was dropped is closed. */
   async close(): Promise<void> {
-    for (const slot of [...this.#idle]) slot.drop();
+    for (const slot of [...this.#idle.values()]) slot.drop();
     while (this.#closing.size > 0) await Promise.all(this.#closing);
   }
 }

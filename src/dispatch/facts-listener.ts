@@ -19,12 +19,19 @@ interface FactsListenerOptions {
 
 export class FactsListener {
   readonly #options: FactsListenerOptions;
+  readonly #others: ((facts: StoreFacts) => void)[] = [];
 
   constructor(options: FactsListenerOptions) {
     this.#options = options;
   }
 
-  onFacts({ now, lastSeq, endpointVersion }: StoreFacts, roundTripMs: number): void {
+  /** Passes the facts to a part outside of the engine, too. */
+  addListener(listener: (facts: StoreFacts) => void): void {
+    this.#others.push(listener);
+  }
+
+  onFacts(facts: StoreFacts, roundTripMs: number): void {
+    const { now, lastSeq, endpointVersion } = facts;
     const { clock, endpoints, refill, scheduler, observer } = this.#options;
     clock.correct(now, roundTripMs);
     refill.markSeq(lastSeq);
@@ -32,6 +39,7 @@ export class FactsListener {
     scheduler.pumpSoon();
     if (endpointVersion === endpoints.version) observer.onEndpointsConfirmed();
     else this.refreshEndpoints();
+    for (const listener of this.#others) listener(facts);
   }
 
   refreshEndpoints(): void {

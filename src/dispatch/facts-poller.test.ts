@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Clock } from '../domain/clock.ts';
 import { FactsPoller } from './facts-poller.ts';
 
-const FACTS = { now: 1_800_000_000_000, endpointVersion: 7, lastSeq: 1 };
+const FACTS = { now: 1_800_000_000_000, endpointVersion: 7, lastSeq: 1, outboxSeq: 1 };
 
 test('reads the facts immediately and at every interval, through failures, until it is stopped', async () => {
   let monotonic = 0;

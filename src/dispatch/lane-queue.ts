@@ -7,6 +7,7 @@
 import type { WaitingDelivery } from '../domain/delivery.ts';
 import type { EventContent } from '../domain/event.ts';
 import type { Uuid } from '../domain/ids.ts';
+import { TurnoverMap } from '../domain/turnover-map.ts';
 import { EarlierRequests } from './earlier-requests.ts';
 import { FreshQueue } from './fresh-queue.ts';
 import type { AdoptedBatch } from './lane-batches.ts';
@@ -30,7 +31,7 @@ export class LaneQueue {
   /** Null: there never were any, as in most lanes. */
   #earlierRequests: EarlierRequests | null = null;
   /** Null while the lane is empty, as most lanes are. */
-  #itemsById: Map<Uuid, LaneItem> | null = null;
+  #itemsById: TurnoverMap<Uuid, LaneItem> | null = null;
   readonly #memory: LaneMemory;
 
   constructor(fifo: boolean, memory: LaneMemory) {
@@ -281,7 +282,7 @@ export class LaneQueue {
   }
 
   #addItem(item: LaneItem): void {
-    this.#itemsById ??= new Map();
+    this.#itemsById ??= new TurnoverMap();
     this.#itemsById.set(item.delivery.id, item);
     this.#memory.items += 1;
     this.#memory.bytes += item.event?.data.length ?? 0;

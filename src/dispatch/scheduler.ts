@@ -3,6 +3,7 @@
  * them. Starts a few attempts per turn of the event loop, so that answers do not have to wait.
  */
 import type { Clock } from '../domain/clock.ts';
+import { TurnoverMap } from '../domain/turnover-map.ts';
 import type { BlockedResultCounts } from '../ports/stages.ts';
 import { Alarms } from './alarms.ts';
 import type { Attempts } from './attempts.ts';
@@ -37,7 +38,7 @@ export class Scheduler {
   readonly #turns: Record<Kind, Turns> = { fresh: new Turns(), retry: new Turns() };
   readonly #budget: SocketBudget;
   readonly #alarms: Alarms;
-  readonly #started = new Map<LaneItem, { kind: Kind; at: number; lane: Lane }>();
+  readonly #started = new TurnoverMap<LaneItem, { kind: Kind; at: number; lane: Lane }>();
   /** Lanes with signs of trouble that wait until the sockets are less crowded: for their first one, or for more. */
   readonly #parked = { first: new Turns(), more: new Turns() };
   #parts: SchedulerParts | null = null;

@@ -1,3 +1,4 @@
+import { TurnoverMap } from '../domain/turnover-map.ts';
 import { UniqueQueue } from '../domain/unique-queue.ts';
 import type { Lane } from './lane.ts';
 
@@ -7,7 +8,7 @@ import type { Lane } from './lane.ts';
  */
 export class Turns {
   readonly #tenants = new UniqueQueue<string>();
-  readonly #lanes = new Map<string, UniqueQueue<Lane>>();
+  readonly #lanes = new TurnoverMap<string, UniqueQueue<Lane>>();
 
   get isEmpty(): boolean {
     return this.#tenants.size === 0;

@@ -1,3 +1,5 @@
+import { TurnoverMap } from './turnover-map.ts';
+
 interface Node<T> {
   readonly value: T;
   previous: Node<T> | null;
@@ -9,7 +11,7 @@ interface Node<T> {
  * cannot do that: taking its first value steps over all values that were taken before.
  */
 export class UniqueQueue<T> {
-  readonly #nodes = new Map<T, Node<T>>();
+  readonly #nodes = new TurnoverMap<T, Node<T>>();
   #first: Node<T> | null = null;
   #last: Node<T> | null = null;
 
@@ -40,6 +42,9 @@ export class UniqueQueue<T> {
     else node.previous.next = node.next;
     if (node.next === null) this.#last = node.previous;
     else node.next.previous = node.previous;
+    // A removed node in the old generation would keep all later nodes alive.
+    node.previous = null;
+    node.next = null;
     return true;
   }
 

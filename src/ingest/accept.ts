@@ -3,6 +3,7 @@ import { Batcher, type BatcherOptions } from '../domain/batcher.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { NewEvent } from '../domain/event.ts';
 import { newEventId } from '../domain/ids.ts';
+import { TurnoverMap } from '../domain/turnover-map.ts';
 import type { Admission, QueueLevel } from './admission.ts';
 import type { BatchWriter } from './batch-writer.ts';
 import { BlockedPath } from './blocked-path.ts';
@@ -35,7 +36,7 @@ export class Acceptor {
   readonly #blocked: BlockedPath;
   readonly #bytesOf = ({ data }: NewEvent): number => data.length + EVENT_OVERHEAD_BYTES;
   /** Events that are not answered yet, by tenant. */
-  readonly #waiting = new Map<string, { events: number; bytes: number }>();
+  readonly #waiting = new TurnoverMap<string, { events: number; bytes: number }>();
   #waitingEvents = 0;
   #waitingBytes = 0;
 

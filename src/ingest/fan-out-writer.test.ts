@@ -10,21 +10,25 @@ import { FanOutWriter } from './fan-out-writer.ts';
 const EVENT = '0190aaaa-0000-8000-8000-000000000000';
 const endpointId = (n: number): Uuid => `0190bbbb-0000-7000-8000-${String(n).padStart(12, '0')}`;
 
-/** Timers run immediately; the delays are recorded. */
+/** Timers run immediately, except for the poll; the delays are recorded. */
 function createClock() {
   const delays: number[] = [];
+  const polls: (() => void)[] = [];
   const clock: Clock = {
     now: systemClock.now,
     monotonic: systemClock.monotonic,
     after(ms, task) {
       delays.push(ms);
       // The poll for the slices of other processes.
-      if (ms >= 1_000) return () => {};
+      if (ms >= 1_000) {
+        polls.push(task);
+        return () => {};
+      }
       const timer = setImmediate(task);
       return () => clearImmediate(timer);
     },
   };
-  return { clock, delays };
+  return { clock, delays, polls };
 }
 
 interface Options {
@@ -34,6 +38,7 @@ interface Options {
   /** The store's clock. The clock of the process is days after the event. */
   readonly storeNow?: number;
   readonly onWrite?: (slice: FanOutSlice, version: number) => SliceResult | Promise<SliceResult>;
+  readonly isStoreQuiet?: () => boolean;
 }
 
 function createWriter({
@@ -41,14 +46,17 @@ function createWriter({
   sliceRows = 4,
   storeNow = Date.now(),
   onWrite = () => 'written',
+  isStoreQuiet = () => false,
 }: Options) {
   const left = new Map(Object.entries(unwritten));
   const next = new Map(Object.keys(unwritten).map((tenant) => [tenant, 0]));
   const tries: string[] = [];
   const written: SliceDeliveries[] = [];
   const routed: { deliveries: readonly CommittedDelivery[]; isCertain: boolean }[] = [];
+  let reads = 0;
   const fanOuts: FanOutStore = {
     async findNext(afterTenant, maxEndpoints) {
+      reads += 1;
       const tenants = [...left].filter(([, count]) => count > 0).map(([tenant]) => tenant);
       const tenant = tenants.find((each) => each > afterTenant) ?? tenants[0];
       if (tenant === undefined) return null;
@@ -104,7 +112,7 @@ function createWriter({
     schemaVersion: null,
     headers: null,
   };
-  const { clock, delays } = createClock();
+  const { clock, delays, polls } = createClock();
   const writer = new FanOutWriter({
     fanOuts,
     eventLookup: { load: async () => new Map([[EVENT, event]]) },
@@ -116,11 +124,19 @@ function createWriter({
     clock,
     random: () => 0,
     sliceRows,
+    isStoreQuiet,
     onProblem: () => {},
   });
   onTestFinished(() => writer.stop());
   const untilDone = () => vi.waitFor(() => expect([...left.values()].every((n) => n === 0)).toBe(true));
-  return { writer, tries, written, routed, delays, untilDone };
+  /** Runs the poll that is due, and returns how often the store was read then. */
+  const poll = async (): Promise<number> => {
+    const before = reads;
+    polls.pop()!();
+    await vi.waitFor(() => expect(polls.length).toBeGreaterThan(0));
+    return reads - before;
+  };
+  return { writer, tries, written, routed, delays, polls, poll, untilDone };
 }
 
 describe('the fan-out writer', () => {
@@ -160,6 +176,21 @@ describe('the fan-out writer', () => {
     await untilDone();
     expect(tries).toEqual(['acme 4', 'beta 4', 'acme 4', 'acme 4']);
     expect(delays.length).toBeGreaterThanOrEqual(3);
+  });
+
+  test('does not read the store again while no event is accepted', async () => {
+    let isQuiet = false;
+    const { writer, polls, poll } = createWriter({ unwritten: {}, isStoreQuiet: () => isQuiet });
+    writer.start();
+    await vi.waitFor(() => expect(polls).toHaveLength(1));
+    expect(await poll()).toBe(1);
+    // A slice may have been committed between the last read and the quiet.
+    isQuiet = true;
+    expect(await poll()).toBe(1);
+    expect(await poll()).toBe(0);
+    expect(await poll()).toBe(0);
+    isQuiet = false;
+    expect(await poll()).toBe(1);
   });
 
   test('reads the endpoints and writes again if they have changed', async () => {

@@ -36,6 +36,8 @@ export interface FanOutWriterOptions {
   readonly random: () => number;
   /** Deliveries per commit. */
   readonly sliceRows: number;
+  /** True if no event was accepted for so long that no slice can appear unless one is. */
+  readonly isStoreQuiet: () => boolean;
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
@@ -54,6 +56,8 @@ export class FanOutWriter implements Service {
   readonly #options: FanOutWriterOptions;
   #maxRows: number;
   #writtenSinceTimeout = 0;
+  /** True if there was no slice when the store was quiet already. */
+  #isKnownEmpty = false;
   /** The tenant that had the last turn. */
   #tenant = '';
   /** The event of the last slice. */
@@ -85,8 +89,15 @@ export class FanOutWriter implements Service {
       this.#event = null;
       if (this.#state !== 'started') return;
       if (this.#runAgain) this.runSoon();
-      else this.#cancelPoll = this.#options.clock.after(POLL_MS, () => this.runSoon());
+      else this.#pollLater();
     });
+  }
+
+  #pollLater(): void {
+    const { clock, isStoreQuiet } = this.#options;
+    this.#cancelPoll = clock.after(POLL_MS, () =>
+      this.#isKnownEmpty && isStoreQuiet() ? this.#pollLater() : this.runSoon(),
+    );
   }
 
   /** Resolves when the current slice is written. Other processes write the rest. */
@@ -117,8 +128,10 @@ export class FanOutWriter implements Service {
 
   /** Writes one slice. Returns false if there is none, or if another process is writing one. */
   async #writeNext(): Promise<boolean> {
-    const { fanOuts, endpoints, sliceRows } = this.#options;
+    const { fanOuts, endpoints, sliceRows, isStoreQuiet } = this.#options;
+    const isQuiet = isStoreQuiet();
     const slice = await fanOuts.findNext(this.#tenant, this.#maxRows);
+    this.#isKnownEmpty = isQuiet && slice === null;
     if (slice === null) return false;
     this.#tenant = slice.tenant;
     const event = await this.#loadEvent(slice.eventId);

@@ -98,6 +98,7 @@ const factsOf = (store: MemoryStore): StoreFacts => ({
   now: store.now(),
   endpointVersion: store.endpointVersion,
   lastSeq: store.lastSeq,
+  outboxSeq: store.outboxSeq,
 });
 
 function renew(store: MemoryStore, workerId: Uuid, options: RenewalOptions): Renewal | null {

@@ -124,6 +124,10 @@ export class MemoryStore {
     return Math.max(1, this.#seq);
   }
 
+  get outboxSeq(): number {
+    return Math.max(1, this.#outboxSeq);
+  }
+
   get endpointVersion(): number {
     return this.#endpointVersion;
   }

@@ -56,9 +56,12 @@ type Answers = ReadonlyMap<CommittedEvent, object | Error>;
 
 const PAUSE_AFTER_FAILURE_MS = 200;
 /** Most installations rarely use the outbox, or never do. Without rows the leader reads up to this many times less often. */
-const MAX_IDLE_FACTOR = 10;
-/** The pause between two reads, as a share of the time since the last row. */
+const MAX_IDLE_FACTOR = 100;
+/** The pause between two reads, as a share of the time since a row was found or got its number. */
 const IDLE_SHARE = 0.01;
+/** Without rows for this long, the other processes read this many times less often. */
+const STAND_IN_IDLE_MS = 60_000;
+const STAND_IN_IDLE_FACTOR = 5;
 const CHECKS_PER_STAND_IN = 4;
 /** A row that fails this often for a reason that may be temporary is rejected. */
 const MAX_FAILURES = 5;
@@ -71,6 +74,10 @@ export class Drainer {
   #failures = new Map<string, number>();
   #lastReadAt = Number.NEGATIVE_INFINITY;
   #lastRowAt: number;
+  /** The highest number of a row that this process knows of. */
+  #lastSeq = Number.NaN;
+  /** True during a pause that new rows may end. */
+  #isResting = false;
   #cancel: (() => void) | null = null;
   #running: Promise<void> | null = null;
   #isStopped = false;
@@ -92,9 +99,20 @@ export class Drainer {
     await this.#running;
   }
 
+  /** Call this often with the highest number that a row got so far. If it has changed, a transaction publishes rows. */
+  onSeq(seq: number): void {
+    if (seq === this.#lastSeq) return;
+    this.#lastSeq = seq;
+    this.#lastRowAt = this.#options.clock.monotonic();
+    if (!this.#isResting) return;
+    this.#cancel?.();
+    this.#schedule(0);
+  }
+
   #schedule(delayMs: number): void {
     if (this.#isStopped) return;
     this.#cancel = this.#options.clock.after(delayMs, () => {
+      this.#isResting = false;
       this.#running = this.#drain().finally(() => {
         this.#running = null;
       });
@@ -102,11 +120,12 @@ export class Drainer {
   }
 
   async #drain(): Promise<void> {
-    const { clock, isLeader, standInMs } = this.#options;
+    const { clock, isLeader } = this.#options;
     try {
-      let hasMore = isLeader() || clock.monotonic() - this.#lastReadAt >= standInMs;
+      let hasMore = isLeader() || clock.monotonic() - this.#lastReadAt >= this.#standInMs;
       while (hasMore && !this.#isStopped) hasMore = await this.runOnce();
-      this.#schedule(this.#failures.size > 0 ? PAUSE_AFTER_FAILURE_MS : this.#pollMs);
+      this.#isResting = this.#failures.size === 0;
+      this.#schedule(this.#isResting ? this.#pollMs : PAUSE_AFTER_FAILURE_MS);
     } catch (error) {
       this.#options.onProblem('read the outbox', error);
       this.#schedule(PAUSE_AFTER_FAILURE_MS);
@@ -114,11 +133,20 @@ export class Drainer {
   }
 
   get #pollMs(): number {
-    const { clock, isLeader, pollMs, standInMs } = this.#options;
+    const { isLeader, pollMs } = this.#options;
     // Between its reads, a stand-in only checks whether it has become the leader.
-    if (!isLeader()) return Math.max(pollMs, standInMs / CHECKS_PER_STAND_IN);
-    const idleMs = clock.monotonic() - this.#lastRowAt;
-    return Math.min(Math.max(pollMs, idleMs * IDLE_SHARE), pollMs * MAX_IDLE_FACTOR);
+    if (!isLeader()) return Math.max(pollMs, this.#standInMs / CHECKS_PER_STAND_IN);
+    return Math.min(Math.max(pollMs, this.#idleMs * IDLE_SHARE), pollMs * MAX_IDLE_FACTOR);
+  }
+
+  /** How often a process that is not the leader reads. */
+  get #standInMs(): number {
+    const { standInMs } = this.#options;
+    return this.#idleMs < STAND_IN_IDLE_MS ? standInMs : standInMs * STAND_IN_IDLE_FACTOR;
+  }
+
+  get #idleMs(): number {
+    return this.#options.clock.monotonic() - this.#lastRowAt;
   }
 
   /** Moves one batch. Returns true if it was full, so that there may be more. */

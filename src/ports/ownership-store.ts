@@ -49,6 +49,8 @@ export interface StoreFacts {
   readonly endpointVersion: number;
   /** The highest acceptance number that was assigned so far. */
   readonly lastSeq: number;
+  /** The highest number that a row of the outbox got so far. The transaction of the row may still be open. */
+  readonly outboxSeq: number;
 }
 
 /**

@@ -5,7 +5,7 @@ import { digestOf, type OwnedShard, type OwnershipSession } from '../../src/port
 import { eventually } from '../support/eventually.ts';
 import type { CreateStoreFixture, StoreFixture } from './support/fixture.ts';
 import { newId } from './support/ids.ts';
-import { accept, batchOf, HOUR_MS, newStart, OPEN_BREAKER } from './support/records.ts';
+import { accept, batchOf, HOUR_MS, newOutboxRow, newStart, OPEN_BREAKER } from './support/records.ts';
 
 const RUNNING = { stopping: false };
 const ALL_SHARDS = 256;
@@ -277,16 +277,19 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
         const endpointId = await store.createEndpoint();
         await accept(store, endpointId);
         await accept(store, endpointId);
+        for (let rows = 0; rows < 2; rows += 1) await store.publish(newOutboxRow());
         const renewal = (await renew(worker))!;
         const facts = await ownership.readFacts();
-        const { endpointVersion, lastSeq } = renewal;
-        expect({ endpointVersion, lastSeq }).toEqual({
+        const { endpointVersion, lastSeq, outboxSeq } = renewal;
+        expect({ endpointVersion, lastSeq, outboxSeq }).toEqual({
           endpointVersion: facts.endpointVersion,
           lastSeq: facts.lastSeq,
+          outboxSeq: facts.outboxSeq,
         });
         expect(endpointVersion).toBe(await store.endpointVersion());
         expect(endpointVersion).toBeGreaterThan(before.endpointVersion);
         expect(lastSeq).toBeGreaterThan(before.lastSeq);
+        expect(outboxSeq).toBeGreaterThan(before.outboxSeq);
         const lane = await store.queue.loadLanes([{ endpointId, freshAfter: 0, dueFrom: null, limit: 9 }]);
         expect(lane.get(endpointId)!.fresh.at(-1)!.seq).toBe(lastSeq);
         for (const { now } of [renewal, facts]) expect(Math.abs(now - Date.now())).toBeLessThan(60_000);

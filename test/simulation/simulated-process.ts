@@ -204,7 +204,7 @@ export class SimulatedProcess {
         clock,
         random: random.next,
       },
-      { router: this.engine.router, onProblem },
+      { router: this.engine.router, isStoreQuiet: this.engine.isStoreQuiet, onProblem },
       limits,
     );
     this.#drainer = new Drainer({
@@ -217,6 +217,7 @@ export class SimulatedProcess {
       onHeld: () => {},
       onProblem,
     });
+    this.engine.onFacts(({ outboxSeq }) => this.#drainer.onSeq(outboxSeq));
   }
 
   get workerId() {

@@ -72,7 +72,7 @@ export const accepting = {
     min: 1,
     max: MINUTE,
     about:
-      'Polling interval of the outbox, in the process that drains it. Up to ten times as long while no rows arrive.',
+      'Polling interval of the outbox, in the process that drains it. Up to a hundred times as long while no rows are published.',
   }),
   outboxStandInMs: duration({
     internal: true,

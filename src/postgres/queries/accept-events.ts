@@ -12,7 +12,14 @@ import {
 } from '../../ports/accept-log.ts';
 import type { Pool } from '../database.ts';
 import { lostPartition, partitionValues } from './accept-from-kafka.ts';
-import { CHECKS, type Check, guardedStatement, type Origin, plainStatement } from './accept-statements.ts';
+import {
+  CHECKS,
+  type Check,
+  guardedStatement,
+  type Origin,
+  plainStatement,
+  singleStatement,
+} from './accept-statements.ts';
 import { journalOfAccepted } from './stats-journal.ts';
 
 function originOf({ outboxSeqs, partition, fromParkedRecords = false }: AppendOptions): Origin {
@@ -57,6 +64,10 @@ function prepare(events: readonly EventRecord[], options: AppendOptions): (check
     options.mayBeStored ||
     events.some((event) => event.idempotencyKey !== null);
   const skips = events.some(({ skipped }) => skipped.length > 0);
+  if (events.length === 1 && !isGuarded && !skips) {
+    const values = [options.endpointVersion, ...singleValues(events[0]!), journalOfAccepted(events)];
+    return (check) => ({ ...singleStatement(check), values });
+  }
   const skippedValues = skips ? toSkippedValues(events) : [];
   const values = [
     options.endpointVersion,
@@ -107,6 +118,13 @@ function eventValues(events: readonly EventRecord[]): unknown[] {
     literal(events.map((event) => event.data.length)),
     literal(events.map(countDeliveries)),
   ];
+}
+
+function singleValues(event: EventRecord): unknown[] {
+  const { id, tenant, type, data, options } = event;
+  const [ids, , ...deliveries] = deliveryValues([event]);
+  const optionsText = options === null ? null : JSON.stringify(options);
+  return [id, tenant, type, data, countDeliveries(event), optionsText, ids, ...deliveries];
 }
 
 function deliveryValues(events: readonly EventRecord[]): unknown[] {

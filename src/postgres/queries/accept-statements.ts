@@ -43,16 +43,13 @@ const skipping = ({ firstParameter, ofWritten }: Skipping): string => `
 export type Check = 'nothing_changed' | 'own_unchanged';
 export const CHECKS: readonly Check[] = ['nothing_changed', 'own_unchanged'];
 const SUFFIXES: Record<Check, string> = { nothing_changed: '', own_unchanged: '_own' };
-const VERSIONS: Record<Check, string> = {
-  nothing_changed: 'v.version',
-  own_unchanged: trustedVersion('$3::text[]'),
-};
 
 // The function is called only for a tenant whose data is being deleted, and throws. The index of such tenants is empty.
-const current = (check: Check): string => `current as materialized (
-      select ${VERSIONS[check]} as version from posthorn.subscription_version v
+const current = (check: Check, tenants = '$3::text[]'): string => `current as materialized (
+      select ${check === 'nothing_changed' ? 'v.version' : trustedVersion(tenants)} as version
+        from posthorn.subscription_version v
        where not exists (select from posthorn.tenants t
-                          where t.expunging_at is not null and t.id = any ($3::text[]) and posthorn.refuse_publish(t.id)))`;
+                          where t.expunging_at is not null and t.id = any (${tenants}) and posthorn.refuse_publish(t.id)))`;
 
 // The usual case: no keys, first try. The statement that writes also reads the version, and a batch that was matched
 // against older endpoints of its tenants writes nothing.
@@ -74,6 +71,29 @@ const plain = (check: Check, skips: boolean) => ({
     ),
     counted as (
       insert into posthorn.stats_journal (counts) select $15::text where (select version from current) = $1
+    )
+    select version from current`,
+});
+
+// The same for one event, which is the usual batch while few clients publish. For one event, taking the arrays of `plain`
+// apart takes a sixth of its processor time. $2 to $7: id, tenant, type, payload, number of deliveries, options;
+// $8 to $11: deliveries; $12: statistics.
+const single = (check: Check): Statement => ({
+  name: `accept_single${SUFFIXES[check]}`,
+  text: `
+    with ${current(check, 'array[$3::text]')},
+    accepted as (
+      insert into posthorn.events (id, tenant, type, data, deliveries, options)
+      select $2::uuid, $3::text, $4::text, $5::bytea, $6::int, $7::json where (select version from current) = $1
+    ),
+    queued as (
+      insert into posthorn.queue (id, endpoint_id, due_at, ages_from, fifo, tenant, event_type)
+      select id, endpoint_id, to_timestamp(due_at), to_timestamp(due_at), fifo, $3, $4
+        from unnest($8::uuid[], $9::uuid[], $10::float8[], $11::boolean[]) as d(id, endpoint_id, due_at, fifo)
+       where (select version from current) = $1
+    ),
+    counted as (
+      insert into posthorn.stats_journal (counts) select $12::text where (select version from current) = $1
     )
     select version from current`,
 });
@@ -219,6 +239,14 @@ const allPlain = (check: Check): Record<Exclude<Variant, 'sliced'>, Statement> =
   skipping: plain(check, true),
 });
 const PLAIN = { nothing_changed: allPlain('nothing_changed'), own_unchanged: allPlain('own_unchanged') };
+
+const SINGLE: Record<Check, Statement> = {
+  nothing_changed: single('nothing_changed'),
+  own_unchanged: single('own_unchanged'),
+};
+
+/** The statement for one event without a key and without skipped deliveries that no earlier try can have stored. */
+export const singleStatement = (check: Check): Statement => SINGLE[check];
 
 /** The statement for events without keys that no earlier try can have stored. */
 export const plainStatement = (check: Check, skips: boolean): Statement =>

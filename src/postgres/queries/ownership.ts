@@ -88,6 +88,7 @@ const RENEW = {
            extract(epoch from clock_timestamp()) * 1000 as now,
            (select version from posthorn.subscription_version) as version,
            (select last_value from posthorn.acceptance_order) as last_seq,
+           (select last_value from posthorn.outbox_seq_seq) as outbox_seq,
            case when (select mine = $3 and epochs = $4 from counted) then null
                 else coalesce((select json_agg(json_build_object('shard', s.shard, 'epoch', s.epoch)) from posthorn.shards s
                                 where s.owner = r.id), '[]') end as shards,
@@ -110,6 +111,7 @@ export async function renew(
     now: string;
     version: string;
     last_seq: string;
+    outbox_seq: string;
     mark: string;
     previous_mark: string;
     shards: OwnedShard[] | null;
@@ -138,6 +140,7 @@ export async function renew(
     now: Number(row.now),
     endpointVersion: Number(row.version),
     lastSeq: Number(row.last_seq),
+    outboxSeq: Number(row.outbox_seq),
   };
 }
 
@@ -149,14 +152,19 @@ function readOther(text: string, now: number): OtherWorker {
 
 /** Reads the facts of a renewal, for processes that own no shards. */
 export async function readFacts(pool: Pool): Promise<StoreFacts> {
-  const { rows } = await pool.query<{ now: string; version: string; last_seq: string }>({
+  const { rows } = await pool.query<{ now: string; version: string; last_seq: string; outbox_seq: string }>({
     name: 'read_facts',
     text: `
-      select extract(epoch from clock_timestamp()) * 1000 as now, v.version, o.last_value as last_seq
-        from posthorn.subscription_version v, posthorn.acceptance_order o`,
+      select extract(epoch from clock_timestamp()) * 1000 as now, v.version, o.last_value as last_seq, x.last_value as outbox_seq
+        from posthorn.subscription_version v, posthorn.acceptance_order o, posthorn.outbox_seq_seq x`,
   });
   const row = rows[0]!;
-  return { now: Number(row.now), endpointVersion: Number(row.version), lastSeq: Number(row.last_seq) };
+  return {
+    now: Number(row.now),
+    endpointVersion: Number(row.version),
+    lastSeq: Number(row.last_seq),
+    outboxSeq: Number(row.outbox_seq),
+  };
 }
 
 /** The cluster's identity and its timeline, which a promoted standby and a point-in-time recovery change. */
