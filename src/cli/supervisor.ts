@@ -87,7 +87,8 @@ export class Supervisor implements Running {
   async start(): Promise<string> {
     cluster.schedulingPolicy = cluster.SCHED_RR;
     this.#siblingsDirectory = await makeSiblingsDirectory(this.#options.log);
-    cluster.setupPrimary({ exec: this.#options.exec, args: [...this.#options.args] });
+    const { exec, args } = this.#options;
+    cluster.setupPrimary({ exec, args: [...args], execArgv: childOptions(process.execArgv) });
     // Start one child first: an error that would stop all of them is then printed once.
     const [first, ...others] = this.#slots;
     const url = await this.#startFirst(first!);
@@ -188,6 +189,22 @@ export class Supervisor implements Running {
     });
   }
 }
+
+/**
+ * Room for objects that live for one commit, twice Node's default: fewer collections, and fewer events that a collection
+ * finds alive and copies. With batches of 100, 99 instead of 87 µs of processor time per event without it
+ * (bench/profile.ts). A busy process takes up to 50 MB more.
+ */
+const SEMI_SPACE_OPTION = '--max-semi-space-size';
+
+/** Options of Node for a child. Those that the operator has set stay. */
+export const childOptions = (
+  own: readonly string[],
+  nodeOptions = process.env.NODE_OPTIONS ?? '',
+): string[] =>
+  [...own, nodeOptions].some((option) => option.includes(SEMI_SPACE_OPTION))
+    ? [...own]
+    : [...own, `${SEMI_SPACE_OPTION}=32`];
 
 /** Tells a child its role. Not a setting: POSTHORN_ROLE is the role of the whole node. */
 const ROLE_VARIABLE = 'POSTHORN_CHILD_ROLE';
