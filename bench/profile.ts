@@ -80,10 +80,11 @@ function sumByHop(profile: Profile): Map<string, number> {
 function printTop(role: Role, profile: Profile, usPerEvent: number): void {
   const sums = new Map<string, number>();
   let total = 0;
-  visitStacks(profile, ([{ functionName, place }], us) => {
+  visitStacks(profile, (stack, us) => {
+    const { functionName, place } = stack[0]!;
     const name = `${functionName} ${place}`;
     sums.set(name, (sums.get(name) ?? 0) + us);
-    if (functionName !== '(idle)') total += us;
+    total += us;
   });
   const top = [...sums].sort((a, b) => b[1] - a[1]).slice(0, Number(values.top));
   for (const [name, us] of top) console.log(`${role} ${((usPerEvent * us) / total).toFixed(2)} µs ${name}`);
