@@ -3,6 +3,8 @@
  * measures both and PostgreSQL, profiles both, and prints the time by hop. Linux only, because it reads /proc.
  *
  *   node bench/profile.ts --clients 2 --svg flame.svg
+ *   node bench/profile.ts --clients 8 --batch 100 --events 100000   # published and sent 100 per request
+ *   node bench/profile.ts --top 30   # also the functions that take most of the time
  */
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -27,13 +29,17 @@ const { values } = parseArgs({
   options: {
     clients: { type: 'string', default: '2' },
     events: { type: 'string', default: '20000' },
+    batch: { type: 'string', default: '1' },
+    bytes: { type: 'string', default: '300' },
+    top: { type: 'string', default: '0' },
     svg: { type: 'string' },
     title: { type: 'string', default: '' },
   },
 });
 const clients = Number(values.clients);
 const events = Number(values.events);
-const BYTES = 300;
+const batch = Number(values.batch);
+const bytes = Number(values.bytes);
 
 type Role = 'api' | 'worker';
 const NAMES: Readonly<Record<Role, string>> = {
@@ -70,6 +76,20 @@ function sumByHop(profile: Profile): Map<string, number> {
   return sums;
 }
 
+/** Prints the functions that take most of the time themselves. */
+function printTop(role: Role, profile: Profile, usPerEvent: number): void {
+  const sums = new Map<string, number>();
+  let total = 0;
+  visitStacks(profile, (stack, us) => {
+    const { functionName, place } = stack[0]!;
+    const name = `${functionName} ${place}`;
+    sums.set(name, (sums.get(name) ?? 0) + us);
+    total += us;
+  });
+  const top = [...sums].sort((a, b) => b[1] - a[1]).slice(0, Number(values.top));
+  for (const [name, us] of top) console.log(`${role} ${((usPerEvent * us) / total).toFixed(2)} µs ${name}`);
+}
+
 /** Returns the processor time of PostgreSQL's processes in seconds: sessions by their purpose, and all others. */
 async function readPostgresSeconds(postgres: Postgres): Promise<Map<string, number>> {
   const sessions = await postgres.query<{ pid: number; name: string }>(
@@ -104,12 +124,13 @@ const posthorn = await startPosthorn(
   ['--processes', '2'],
 );
 try {
-  const types = await registerEndpoints(posthorn, receiver, { count: 1 });
+  const settings = batch > 1 ? { batch: { max_events: batch, max_wait_ms: 200 } } : {};
+  const types = await registerEndpoints(posthorn, receiver, { count: 1, settings });
   const run = async (count: number, connections: number): Promise<void> => {
-    await runLoad(posthorn, { events: count, connections, types, bytes: BYTES, seconds: 600 });
+    await runLoad(posthorn, { events: count, connections, types, bytes, batch, seconds: 600 });
     await waitUntilSettled(postgres, 60);
   };
-  await run(20_000, 64);
+  await run(20_000, batch > 1 ? clients : 64);
   await run(events / 4, clients);
 
   const children = await readChildren(posthorn);
@@ -142,6 +163,7 @@ try {
     const hops = sumByHop(profile);
     const total = [...hops.values()].reduce((sum, value) => sum + value, 0);
     rows.push([`**${NAMES[role]}**`, '', us]);
+    printTop(role, profile, us);
     for (const name of [...HOPS.map(([name]) => name), GARBAGE, OTHER])
       if ((hops.get(name) ?? 0) / total > 0.01) rows.push(['', name, (us * hops.get(name)!) / total]);
   }

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { rolesOfChildren } from './child-roles.ts';
 import { backoffAfter, restartDelayMs } from './restart-pace.ts';
+import { childOptions } from './supervisor.ts';
 import { type Cli, CliBench } from './testing/run-cli.ts';
 
 const ENV = {
@@ -231,4 +232,13 @@ describe('the pace of restarts', () => {
       expect(ranMs + restartDelayMs(ranMs, backoffAfter(ranMs, 0))).toBeGreaterThanOrEqual(1000);
     }
   });
+});
+
+it('gives children more room for young objects, unless the operator chose the size', () => {
+  expect(childOptions(['--enable-source-maps'], '')).toEqual([
+    '--enable-source-maps',
+    '--max-semi-space-size=32',
+  ]);
+  expect(childOptions(['--max-semi-space-size=4'], '')).toEqual(['--max-semi-space-size=4']);
+  expect(childOptions([], '--inspect --max-semi-space-size=64')).toEqual([]);
 });

@@ -195,7 +195,7 @@ export function forkChild(
   { role, siblings }: { readonly role: ChildRole; readonly siblings?: string },
 ): Worker {
   cluster.schedulingPolicy = cluster.SCHED_RR;
-  cluster.setupPrimary({ exec, args: [...args] });
+  cluster.setupPrimary({ exec, args: [...args], execArgv: childOptions(process.execArgv) });
   return cluster.fork({
     ...env,
     [ROLE_VARIABLE]: role,
@@ -203,6 +203,22 @@ export function forkChild(
     ...(siblings !== undefined && { [SIBLINGS_VARIABLE]: siblings }),
   });
 }
+
+/**
+ * Room for objects that live for one commit, twice Node's default: fewer collections, and fewer events that a collection
+ * finds alive and copies. With batches of 100, 99 instead of 87 µs of processor time per event without it
+ * (bench/profile.ts). A busy process takes up to 50 MB more.
+ */
+const SEMI_SPACE_OPTION = '--max-semi-space-size';
+
+/** Options of Node for a child. Those that the operator has set stay. */
+export const childOptions = (
+  own: readonly string[],
+  nodeOptions = process.env.NODE_OPTIONS ?? '',
+): string[] =>
+  [...own, nodeOptions].some((option) => option.includes(SEMI_SPACE_OPTION))
+    ? [...own]
+    : [...own, `${SEMI_SPACE_OPTION}=32`];
 
 /** Tells a child its role. Not a setting: POSTHORN_ROLE is the role of the whole node. */
 const ROLE_VARIABLE = 'POSTHORN_CHILD_ROLE';

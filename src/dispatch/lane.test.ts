@@ -144,6 +144,13 @@ describe('a lane', () => {
     expect(lane.queuedFresh).toBe(2);
   });
 
+  it('FAN-4: a delivery that is dropped without a request leaves its turn of the rate limit to the next', () => {
+    const lane = new Lane(endpointOf({}), HEALTHY, new Pace({ perSecond: 1, burst: 1 }, 0, 1));
+    for (let n = 1; n <= 3; n += 1) lane.addFresh(newItem(n));
+    for (let n = 1; n <= 2; n += 1) lane.drop(lane.take('fresh', NOW, 0)!);
+    expect(lane.take('fresh', NOW, 0)).not.toBeNull();
+  });
+
   it('DSP-3: requests delayed by slow payloads do not exceed the rate when they are sent', () => {
     const lane = new Lane(endpointOf({}), HEALTHY, new Pace({ perSecond: 10, burst: 2 }, 0, 2));
     for (let n = 1; n <= 9; n += 1) lane.addFresh(newItem(n));

@@ -224,8 +224,7 @@ export class Lane {
   /** The earliest time at which a delivery may be started. Infinity: none can start before the lane changes. */
   readyAt(now: number, monotonic: number): number {
     const dueAt = this.#nextDueAt(now);
-    if (dueAt === Number.POSITIVE_INFINITY) return dueAt;
-    return Math.max(dueAt, this.#allowedAt(now, monotonic));
+    return dueAt === Number.POSITIVE_INFINITY ? dueAt : Math.max(dueAt, this.#allowedAt(now, monotonic));
   }
 
   /** The delivery that somebody requested as a probe. A FIFO lane sends it only from its head. */
@@ -347,9 +346,13 @@ export class Lane {
     if (this.isFifo) this.#queue.fresh.putInOrder();
   }
 
-  /** Forgets a delivery that was taken, because its state in the store has changed. The caller loads the lane again. */
+  /**
+   * Forgets a delivery that was taken and not sent, because its state in the store has changed. The caller loads the lane again. Its
+   * turn is free: deliveries that debounce ends would otherwise keep the one that is sent from its turn.
+   */
   drop(item: LaneItem): void {
     this.#endFlight(item);
+    this.#pace?.giveTurnBack();
     this.#endRequest(item);
     this.#queue.forget(item);
     this.#clearIfFifo();

@@ -126,12 +126,14 @@ export class PeerLinks implements HandOver {
     for (const socket of this.#sockets.keys()) socket.end();
   }
 
-  /** A silent process counts as idle: if it is stopped, others take its shards. */
+  /**
+   * A silent process counts as idle: if it is stopped, others take its shards. One without shards counts: it may be so busy
+   * that its lease has just expired.
+   */
   get siblingLoad(): ProcessLoad {
     let worst = NO_LOAD;
     for (const peer of this.#sockets.values())
-      if (peer.isSibling && peer.shards.size > 0 && !this.#isSilent(peer))
-        worst = worseLoad(worst, peer.load);
+      if (peer.isSibling && !this.#isSilent(peer)) worst = worseLoad(worst, peer.load);
     return worst;
   }
 
@@ -168,8 +170,9 @@ export class PeerLinks implements HandOver {
 
   #announceRegularly(): void {
     if (this.#isStopped) return;
-    // Nobody hands deliveries to a process without shards, so it need not show that it is alive.
-    if (this.#hasAnnouncedShards || this.#ownedShards().length > 0) this.announceShards();
+    // Nobody hands deliveries to a process without shards, so it need not show that it is alive, unless it is busy.
+    if (this.#hasAnnouncedShards || this.#ownedShards().length > 0 || isBusy(this.#own.load))
+      this.announceShards();
     for (const [id, peer] of this.#onBus) if (this.#isSilent(peer)) this.#onBus.delete(id);
     this.#cancelAnnouncement = this.#options.clock.after(ANNOUNCE_INTERVAL_MS, () =>
       this.#announceRegularly(),
@@ -280,3 +283,5 @@ export class PeerLinks implements HandOver {
     return this.#options.clock.monotonic();
   }
 }
+
+const isBusy = ({ loopDelayMs, commitMs }: ProcessLoad): boolean => loopDelayMs > 0 || commitMs > 0;

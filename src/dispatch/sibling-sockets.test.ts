@@ -8,6 +8,7 @@ import { eventually } from '../../test/support/eventually.ts';
 import { systemClock } from '../domain/clock.ts';
 import type { EventContent } from '../domain/event.ts';
 import { newId } from '../domain/ids.ts';
+import { NO_LOAD } from '../domain/load-meter.ts';
 import type { CommittedDelivery } from '../ports/hand-over.ts';
 import { PeerLinks } from './peer-links.ts';
 import { SiblingSockets } from './sibling-sockets.ts';
@@ -20,7 +21,7 @@ async function someDirectory(): Promise<string> {
   return directory;
 }
 
-async function start(directory: string, number: number, shards: number[]) {
+async function start(directory: string, number: number, shards: number[], own = { load: NO_LOAD }) {
   const time = { ahead: 0 };
   const received: CommittedDelivery[] = [];
   const problems: string[] = [];
@@ -38,7 +39,7 @@ async function start(directory: string, number: number, shards: number[]) {
     received.push(...deliveries);
   });
   onTestFinished(() => siblings.stop());
-  await siblings.start(() => shards);
+  await siblings.start(() => shards, own);
   return { siblings, received, problems, shards, time };
 }
 
@@ -107,6 +108,23 @@ test('hands nothing over to a silent process: it may have lost its shards', asyn
     second.siblings.offer(7, deliveryOf(7), small, COMMIT);
     return third.received.length > 0;
   });
+});
+
+test('knows the load of a process that delivers, also while its lease has expired, until it is silent', async () => {
+  const directory = await someDirectory();
+  const accepting = await start(directory, 1, []);
+  const own = { load: { loopDelayMs: 300, commitMs: 0 } };
+  const delivering = await start(directory, 2, [7], own);
+  const isKnown = (loopDelayMs: number) => () => accepting.siblings.siblingLoad.loopDelayMs === loopDelayMs;
+  await eventually('the load is known', isKnown(300));
+  // A process announces no shards while its lease is not valid.
+  delivering.shards.pop();
+  own.load = { loopDelayMs: 400, commitMs: 0 };
+  await eventually('the load is announced without shards', isKnown(400));
+  own.load = { loopDelayMs: 500, commitMs: 0 };
+  await eventually('and again', isKnown(500));
+  accepting.time.ahead += 3_000;
+  expect(accepting.siblings.siblingLoad).toEqual(NO_LOAD);
 });
 
 test('buffers at most a few megabytes for a process that does not read', async () => {

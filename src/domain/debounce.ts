@@ -44,6 +44,23 @@ export function resolveDebounce(config: DebounceConfig | undefined): DebounceSet
   };
 }
 
+/** How much longer than the window some keys wait, at most, as a share of the window. */
+const MAX_SPREAD = 0.25;
+
+/**
+ * Mode `last`: how long after its acceptance an event is sent if no other of its key comes. Many keys whose events arrive at once
+ * would otherwise be sent at once: each key waits a little longer than the window, always by the same share of it.
+ */
+export function windowOf(
+  { windowMs, maxWaitMs }: Pick<DebounceSettings, 'windowMs' | 'maxWaitMs'>,
+  key: string,
+): number {
+  // The key is a hash, so its first bytes are as good as random.
+  const share = Buffer.from(key, 'base64url').readUInt32BE(0) / 2 ** 32;
+  const spreadMs = Math.floor(share * MAX_SPREAD * windowMs);
+  return Math.min(windowMs + spreadMs, maxWaitMs);
+}
+
 /** Reads the keys of one event, for several endpoints. Parses `data` at most once. */
 export class DebounceKeys {
   readonly #text: Buffer;

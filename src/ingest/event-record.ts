@@ -1,5 +1,5 @@
 /** Turns a pending event and its matched endpoints into the record that the accept log stores. */
-import { DebounceKeys } from '../domain/debounce.ts';
+import { DebounceKeys, windowOf } from '../domain/debounce.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { UnmatchedReason } from '../domain/event.ts';
 import { deliveryIdOf, timeOfId, type Uuid } from '../domain/ids.ts';
@@ -73,7 +73,7 @@ export function addDebounceKey(
   if (settings === null) return delivery;
   const debounceKey = keys.keyOf(settings);
   if (debounceKey === null) return delivery;
-  const windowEnd = settings.mode === 'last' ? now + settings.windowMs : null;
+  const windowEnd = settings.mode === 'last' ? now + windowOf(settings, debounceKey) : null;
   const dueAt = windowEnd === null ? delivery.dueAt : Math.max(delivery.dueAt ?? 0, windowEnd);
   return { ...delivery, dueAt, debounceKey };
 }

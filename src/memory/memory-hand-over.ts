@@ -73,9 +73,7 @@ export class MemoryHandOver implements HandOver {
 
   get siblingLoad(): ProcessLoad {
     const { hub } = this.#options;
-    const siblings = [...hub.members].filter(
-      (member) => member !== this && member.#announced.size > 0 && hub.isReachable(member),
-    );
+    const siblings = [...hub.members].filter((member) => member !== this && hub.isReachable(member));
     return siblings.reduce((worst, member) => worseLoad(worst, member.#own.load), NO_LOAD);
   }
 

@@ -10,6 +10,14 @@ export async function nothingWaits(postgres: Postgres): Promise<boolean> {
   return !row!.waiting;
 }
 
+/** A complaint for each delivery that ended twice: as delivered or skipped, and as dead. */
+export async function endedTwice(postgres: Postgres): Promise<string[]> {
+  const rows = await postgres.query<{ id: string; status: string; reason: string }>(
+    'select d.id, d.status, l.reason from posthorn.deliveries d join posthorn.dead_letters l on l.id = d.id',
+  );
+  return rows.map(({ id, status, reason }) => `delivery ${id} ended as ${status} and as dead (${reason})`);
+}
+
 export async function everyShardIsOwned(postgres: Postgres): Promise<boolean> {
   const [row] = await postgres.query<{ free: boolean }>(
     `select exists (select from posthorn.shards s where not exists

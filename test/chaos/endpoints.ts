@@ -48,6 +48,8 @@ export function plan(name: string, part: Partial<EndpointPlan>): EndpointPlan {
 }
 
 const FAN_OUT = 'fan.out';
+/** Names that begin with this have receivers that reject batches, or name some of their events as failed. */
+export const PICKY = 'picky';
 export const LATE = 'to.late';
 
 export const plans: readonly EndpointPlan[] = [
@@ -75,6 +77,13 @@ export const plans: readonly EndpointPlan[] = [
     maxInFlight: 2,
     settings: { batch: { max_events: 5, max_wait_ms: 300 } },
   }),
+  plan(`${PICKY}-batched`, {
+    types: ['to.picky', FAN_OUT],
+    maxInFlight: 2,
+    settings: { batch: { max_events: 8, max_wait_ms: 400 } },
+  }),
+  plan(`${PICKY}-fifo`, { fifo: true, settings: { batch: { max_events: 8, max_wait_ms: 600 } } }),
+  plan('batched-fifo', { fifo: true, settings: { batch: { max_events: 5, max_wait_ms: 300 } } }),
   // Faster than the windows, so that nearly every event supersedes one.
   plan('debounced-last', {
     types: ['to.debounced', FAN_OUT],

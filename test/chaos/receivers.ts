@@ -11,6 +11,8 @@ export interface Arrival {
   readonly event: string;
   /** The events of a batch, in order. Null: it is no batch. */
   readonly events: readonly string[] | null;
+  /** The events of a batch that the answer named as failed. */
+  readonly failed: readonly string[];
   readonly attempt: number;
   readonly at: number;
   /** When it was answered or its connection closed. Null: still open. */

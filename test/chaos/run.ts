@@ -5,7 +5,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { prepareSlowness } from './database-faults.ts';
-import { deadLetters, everyShardIsOwned, nothingWaits } from './end-state.ts';
+import { deadLetters, endedTwice, everyShardIsOwned, nothingWaits } from './end-state.ts';
 import { LATE, latePlan, plans, type RegisteredEndpoint, register } from './endpoints.ts';
 import { type Fault, type FaultKind, Flapping, faultKinds, inflict, planOf } from './faults.ts';
 import { keepHistory, readAttempts, readCircuits, readOwnership } from './history.ts';
@@ -150,7 +150,7 @@ async function run(
 
   const dead = await deadLetters(system, endpoints);
   const ordered = await shop.ordered();
-  complaints.push(...(await shop.differences()));
+  complaints.push(...(await shop.differences()), ...(await endedTwice(system.postgres)));
   const accepted = [...producer.accepted, ...ordered];
   const facts = {
     accepted,

@@ -23,11 +23,38 @@ export async function readDebounced(
   );
 }
 
+/** The status of an event that the answer to its batch named as failed. */
+const NAMED_AS_FAILED = 500;
+
 /** Makes one arrival of each event that a batch carried. */
 export const perEvent = (arrivals: readonly Arrival[]): Arrival[] =>
   arrivals.flatMap((arrival) =>
-    arrival.events === null ? [arrival] : arrival.events.map((event) => ({ ...arrival, event })),
+    arrival.events === null
+      ? [arrival]
+      : arrival.events.map((event) => ({
+          ...arrival,
+          event,
+          status:
+            arrival.status !== null && arrival.failed.includes(event) ? NAMED_AS_FAILED : arrival.status,
+        })),
   );
+
+/** An event of a batch dies by a rejection only if the receiver rejected it alone: it does not take others with it. */
+export function wronglyRejected({ dead, endpoints, arrivals }: Facts): Complaint[] {
+  const batched = new Set(endpoints.flatMap(({ name, settings }) => ('batch' in settings ? [name] : [])));
+  const rejectedAlone = new Set(
+    arrivals.flatMap(({ events, endpoint, status }) =>
+      events?.length === 1 && status === REJECTED ? [pairOf(events[0]!, endpoint)] : [],
+    ),
+  );
+  return [...dead].flatMap(([pair, reason]): Complaint[] => {
+    const [event, endpoint] = pair.split(' ') as [string, string];
+    if (!batched.has(endpoint) || reason !== 'rejected' || rejectedAlone.has(pair)) return [];
+    return [{ about: `${event} died at ${endpoint}, which never rejected it alone`, event, endpoint }];
+  });
+}
+
+const REJECTED = 422;
 
 /** A batch carries the same events, in the same order, whenever it is sent. */
 export function changedBatches(arrivals: readonly Arrival[]): Complaint[] {

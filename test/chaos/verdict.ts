@@ -3,10 +3,11 @@ import { eventIdOfDelivery, publicId } from '../../src/domain/ids.ts';
 import type { RegisteredEndpoint } from './endpoints.ts';
 import type { Fault, FaultKind } from './faults.ts';
 import type { CircuitChange, Ownership, StoredAttempt } from './history.ts';
+import { outOfOrder } from './order-verdict.ts';
 import type { AcceptedEvent } from './producer.ts';
 import { tooFast, WIRE_MS, withStartTimes } from './rate-verdict.ts';
 import type { Arrival } from './receivers.ts';
-import { changedBatches, perEvent, wronglyDebounced } from './shaping-verdict.ts';
+import { changedBatches, perEvent, wronglyDebounced, wronglyRejected } from './shaping-verdict.ts';
 import { TIMES } from './system.ts';
 
 export interface Facts {
@@ -67,6 +68,7 @@ export function judge(given: Facts): Verdict {
   complaints.push(...lost(facts, byPair));
   complaints.push(...takenForPoison(facts));
   complaints.push(...changedBatches(facts.arrivals));
+  complaints.push(...wronglyRejected(facts));
   complaints.push(...staleStarts(facts, ownership));
   complaints.push(...slowTakeovers(facts, ownership));
   for (const endpoint of facts.endpoints) {
@@ -76,7 +78,7 @@ export function judge(given: Facts): Verdict {
       ...wronglyDebounced(facts, endpoint, byPair, (arrival) => copies.isExcused(endpoint, arrival)),
     );
     complaints.push(...tooManyAtOnce(endpoint, arrivals, ownership));
-    if (endpoint.fifo) complaints.push(...outOfOrder(facts, endpoint, byPair));
+    if (endpoint.fifo) complaints.push(...outOfOrder(facts, endpoint.name, arrivals));
     if (endpoint.rate !== null)
       complaints.push(...tooFast(endpoint, endpoint.rate, withStartTimes(facts, endpoint, arrivals)));
     if (endpoint.breaker) complaints.push(...twoProbes(facts, endpoint, arrivals));
@@ -108,7 +110,7 @@ function byOneClock({ attempts, arrivals, endpoints, faults }: Facts): StoredAtt
 /** ACC-1: every event with a 202 was received, or is dead with a reason, or another one was sent instead. */
 export function lost(
   { accepted, arrivals, dead, debounced }: Facts,
-  byPair = byPairOf(arrivals),
+  byPair = byPairOf(perEvent(arrivals)),
 ): Complaint[] {
   const complaints: Complaint[] = [];
   for (const { id, endpoints } of accepted) {
@@ -325,35 +327,6 @@ function tooManyAtOnce(
       endpoint: name,
       at,
     });
-  }
-  return complaints;
-}
-
-/** DSP-3: FIFO deliveries arrive one after another, in the order of acceptance. */
-function outOfOrder(
-  { accepted, dead }: Facts,
-  { name }: RegisteredEndpoint,
-  byPair: Map<string, Arrival[]>,
-): Complaint[] {
-  const complaints: Complaint[] = [];
-  let before: { event: AcceptedEvent; doneAt: number } | null = null;
-  const inOrder = accepted
-    .filter(({ endpoints, order }) => order !== null && endpoints.includes(name))
-    .toSorted((a, b) => a.order! - b.order!);
-  for (const event of inOrder) {
-    const arrivals = byPair.get(pairOf(event.id, name)) ?? [];
-    const firstAt = arrivals[0]?.at;
-    if (before !== null && firstAt !== undefined && firstAt < before.doneAt) {
-      complaints.push({
-        about: `${name} got number ${event.order} (${event.id}) ${before.doneAt - firstAt} ms before number ${before.event.order} (${before.event.id}) was done`,
-        event: event.id,
-        other: before.event.id,
-        endpoint: name,
-        at: firstAt,
-      });
-    }
-    const done = arrivals.find(isSuccess);
-    if (done !== undefined && !dead.has(pairOf(event.id, name))) before = { event, doneAt: done.at };
   }
   return complaints;
 }

@@ -1,6 +1,6 @@
 /** FAN-4: of several events with the same key, an endpoint gets one. */
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { parsePublicId, publicId, type Uuid } from '../../src/domain/ids.ts';
+import { parsePublicId, publicId, timeOfId, type Uuid } from '../../src/domain/ids.ts';
 import { eventually } from '../support/eventually.ts';
 import {
   createEndpoint,
@@ -53,6 +53,24 @@ describe('FAN-4: debounce', () => {
     await receiver.waitFor(6);
     const sent = receiver.requests.map((request) => JSON.stringify(request.json().data)).toSorted();
     expect(sent).toEqual(['"text"', '{"order":"1"}', '{"order":1}', '{"order":2}', '{"order":null}', '{}']);
+  });
+
+  test('the keys of a storm become due evenly over a quarter of the window, not all at once', async () => {
+    const { tenant, endpoint } = await newDebounced({ window_ms: 100_000 });
+    await publishMany(
+      posthorn,
+      tenant,
+      Array.from({ length: 200 }, (_, order) => ({ order })),
+    );
+    const rows = await posthorn.database.query<{ id: Uuid; due_at: Date }>(
+      'select id, due_at from posthorn.queue where endpoint_id = $1',
+      [parsePublicId('ep', endpoint.id)],
+    );
+    // From the time in the id, which may be some milliseconds earlier than the commit.
+    const waits = rows.map(({ id, due_at }) => due_at.getTime() - timeOfId(id));
+    expect(Math.min(...waits)).toBeGreaterThanOrEqual(100_000);
+    const perFifth = Map.groupBy(waits, (ms) => Math.floor((ms - 100_000) / 5_000));
+    for (let fifth = 0; fifth < 5; fifth += 1) expect(perFifth.get(fifth)!.length).toBeGreaterThan(20);
   });
 
   test('max_wait_ms bounds how long a steady stream holds the event back', async () => {

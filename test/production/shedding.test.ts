@@ -1,22 +1,27 @@
 /** Intake while the processes that deliver are the limit, with real processes and a real database. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { readEnvironment } from '../../bench/process-figures.ts';
 import { scrape } from '../support/alerts.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
+import { NOT_LINUX, needs } from '../support/needs.ts';
 import { createEndpoint, freePort, newReceiver, startTestPosthorn } from '../support/posthorn.ts';
+import { childrenOf } from '../support/process-tree.ts';
 
 const SHED_COMMIT_MS = 300;
+const SLOW_COMMITS = { POSTHORN_SHED_COMMIT_MS: String(SHED_COMMIT_MS) };
+/** The default limit. Commits that a stopped process waits for must not be the reason. */
+const LATE_TIMERS = { POSTHORN_SHED_LOOP_DELAY_MS: '250ms' };
 
-async function startNode(args: readonly string[]) {
+async function startNode(args: readonly string[], env: Readonly<Record<string, string>>) {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   const receiver = await newReceiver();
   const posthorn = await startTestPosthorn({
     database,
     args: [...args, '--port', String(await freePort())],
-    env: {
-      POSTHORN_SHED_COMMIT_MS: String(SHED_COMMIT_MS),
-    },
+    env,
   });
   onTestFinished(() => posthorn.stop());
   await createEndpoint(posthorn, { url: receiver.url, tenant: 'acme' });
@@ -65,15 +70,49 @@ async function slowDownResults(database: TestDatabase): Promise<() => Promise<un
   return () => database.query('drop trigger take_long on posthorn.deliveries');
 }
 
+/** Finds the child that delivers. */
+async function findDelivering(pid: number): Promise<number> {
+  for (const child of childrenOf(pid))
+    if ((await readEnvironment(child, 'POSTHORN_CHILD_ROLE')) === 'worker') return child;
+  throw new Error('no process delivers');
+}
+
+/** Stops the process for 300 ms at a time, again and again. The returned function ends that. */
+function stopAgainAndAgain(pid: number): () => Promise<void> {
+  let isEnding = false;
+  const run = async (): Promise<void> => {
+    while (!isEnding) {
+      process.kill(pid, 'SIGSTOP');
+      await sleep(300);
+      process.kill(pid, 'SIGCONT');
+      await sleep(30);
+    }
+  };
+  const running = run();
+  return () => {
+    isEnding = true;
+    return running;
+  };
+}
+
 describe('ACC-8, DLV-3: events are rejected before deliveries suffer, and admitted again afterwards', () => {
   test.each([
     ['one process', []],
     ['processes that accept and deliver apart', ['--processes', '2']],
   ])('while results are recorded slowly: %s', async (_, args) => {
-    const node = await startNode(args);
+    const node = await startNode(args, SLOW_COMMITS);
     const speedUp = await slowDownResults(node.database);
     await expectShedForDelivery(node);
     await speedUp();
+    await node.untilAdmitted();
+  });
+
+  test('while the process that delivers hardly gets to run', needs(NOT_LINUX), async () => {
+    const node = await startNode(['--processes', '2'], LATE_TIMERS);
+    const end = stopAgainAndAgain(await findDelivering(node.posthorn.pid));
+    onTestFinished(end);
+    await expectShedForDelivery(node);
+    await end();
     await node.untilAdmitted();
   });
 });

@@ -4,8 +4,10 @@ import type { Endpoint } from '../../src/domain/endpoint.ts';
 import { eventIdOfDelivery, type Uuid } from '../../src/domain/ids.ts';
 import type { MemoryStore } from '../../src/memory/memory-store.ts';
 import type { ShardRow } from '../../src/memory/rows.ts';
+import type { BatchStart } from '../../src/ports/batch-log.ts';
 import type { AttemptRequest } from '../../src/ports/stages.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
+import type { Answer } from './world.ts';
 
 export interface Sender {
   readonly from: SimulatedProcess;
@@ -41,10 +43,14 @@ export class RequestChecks {
   batches = 0;
   /** Batches with more than one event. */
   fullBatches = 0;
+  /** Batches of which a receiver named some events as failed, and batches of several events that it rejected. */
+  readonly pickyAnswers = { partial: 0, rejected: 0, partialFifo: 0, rejectedFifo: 0 };
   /** The slowest connection to a receiver so far. */
   slowestConnectMs = 0;
   /** When deliveries were last replayed. */
   readonly replays = new Map<Uuid, number>();
+  /** The deliveries of each batch, with their attempts when a worker last recorded it. The result of an earlier owner may arrive later. */
+  readonly recordedBatches = new Map<Uuid, BatchStart['members']>();
   readonly #store: MemoryStore;
   readonly #startedAt: number;
   /** The slowest call to the store so far. */
@@ -92,6 +98,16 @@ export class RequestChecks {
     for (const member of members) this.#lastWires.set(`${member.deliveryId} ${member.number}`, wire);
   }
 
+  /** Counts the answers that change a batch. */
+  onAnswer({ batch, endpoint }: AttemptRequest, { status, failed = [] }: Answer): void {
+    const events = batch?.events.length ?? 0;
+    if (events < 2 || status === null) return;
+    const isFifo = endpoint.ordering === 'fifo';
+    if (status < 300 && failed.length > 0 && failed.length < events)
+      this.pickyAnswers[isFifo ? 'partialFifo' : 'partial'] += 1;
+    else if (status >= 400 && status < 500) this.pickyAnswers[isFifo ? 'rejectedFifo' : 'rejected'] += 1;
+  }
+
   /** True if the last request of one of the delivery's attempts was on the wire at that time. */
   wasOnWire(deliveryId: Uuid, attempts: number, at: number): boolean {
     return Array.from({ length: attempts + 1 }, (_, n) => this.#lastWires.get(`${deliveryId} ${n + 1}`)).some(
@@ -103,18 +119,15 @@ export class RequestChecks {
   #membersOf({ batch, deliveryId, number }: AttemptRequest): Member[] {
     const leader = { deliveryId, number };
     if (batch === undefined) return [leader];
-    const stored = this.#store.batches.get(batch.id)?.deliveryIds ?? [];
-    return stored.map((id) =>
-      id === deliveryId
-        ? leader
-        : { deliveryId: id, number: (this.#store.queue.get(id)?.attempts ?? Number.NaN) + 1 },
+    return (this.recordedBatches.get(batch.id) ?? []).map(({ deliveryId: id, attempts }) =>
+      id === deliveryId ? leader : { deliveryId: id, number: attempts + 1 },
     );
   }
 
   /** A batch is stored before it is sent, within its limits, and never changes under its id. */
   #checkBatch(endpoint: Endpoint, wire: Wire, { id, events }: NonNullable<AttemptRequest['batch']>): void {
     const sent = events.map((event) => event.id).join();
-    const stored = wire.members.map(({ deliveryId }) => eventIdOfDelivery(deliveryId)).join();
+    const stored = this.#store.batches.get(id)?.deliveryIds.map(eventIdOfDelivery).join();
     if (stored !== sent) this.#violate('sent a batch that is not stored like this', wire, endpoint);
     if ((this.#compositions.get(id) ?? sent) !== sent)
       this.#violate('changed a batch under its id', wire, endpoint);

@@ -24,6 +24,7 @@ it.each([
   let batches = 0;
   let fullBatches = 0;
   let debounced = 0;
+  const picky = { partial: 0, rejected: 0, partialFifo: 0, rejectedFifo: 0 };
   for (let seed = FIRST_SEED; seed < FIRST_SEED + storms; seed += 1) {
     try {
       const world = await runStorm(seed, { hasRegions });
@@ -33,6 +34,8 @@ it.each([
       batches += world.checks.batches;
       fullBatches += world.checks.fullBatches;
       debounced += world.store.debounced.size;
+      for (const kind of Object.keys(picky) as (keyof typeof picky)[])
+        picky[kind] += world.checks.pickyAnswers[kind];
     } catch (error) {
       throw new Error(`seed ${seed}: ${error instanceof Error ? error.message : String(error)}`, {
         cause: error,
@@ -44,7 +47,9 @@ it.each([
   expect(batches).toBeGreaterThan(storms * 10);
   expect(fullBatches).toBeGreaterThan(storms);
   expect(debounced).toBeGreaterThan(storms);
+  // And receivers that reject batches or name events that failed, also of FIFO endpoints.
+  for (const count of Object.values(picky)) expect(count).toBeGreaterThan(storms / 2);
   process.stdout.write(
-    `${storms} storms${hasRegions ? ' with two regions' : ''}: ${deliveries} deliveries, ${requests} requests, ${batches} batches (${fullBatches} with several events), ${debounced} debounced, ${duplicates} allowed duplicates\n`,
+    `${storms} storms${hasRegions ? ' with two regions' : ''}: ${deliveries} deliveries, ${requests} requests, ${batches} batches (${fullBatches} with several events), ${debounced} debounced, ${duplicates} allowed duplicates, picky answers: ${JSON.stringify(picky)}\n`,
   );
 });

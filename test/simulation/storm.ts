@@ -1,6 +1,7 @@
 /** A run of a few virtual minutes: first all kinds of faults, then none. Then all deliveries must end. */
 import type { Endpoint } from '../../src/domain/endpoint.ts';
 import type { EndpointConfig } from '../../src/domain/endpoint-config.ts';
+import type { EventContent } from '../../src/domain/event.ts';
 import type { Uuid } from '../../src/domain/ids.ts';
 import type { Publication } from './publication.ts';
 import { PINNED_VERSION } from './simulated-conversions.ts';
@@ -44,13 +45,19 @@ function someConfig(random: Random): EndpointConfig {
   return config;
 }
 
+/** Every storm has endpoints with batches whose receivers reject some events, or name them as failed. */
+const PICKY_BATCHES: readonly EndpointConfig[] = [
+  { retry: RETRY, breaker: null, batch: { max_events: 10, max_wait_ms: 500 } },
+  { retry: RETRY, breaker: null, batch: { max_events: 10, max_wait_ms: 500 }, ordering: 'fifo' },
+];
+
 const KINDS = ['fine', 'fine', 'fine', 'failing', 'hanging', 'flapping', 'throttling', 'picky'] as const;
 
-/** An event that a picky receiver dislikes. */
-const isDisliked = (eventId: Uuid): boolean => /[0-3]00000$|[0-3]0000$/.test(eventId);
+/** An event that a picky receiver dislikes: every fifth. */
+const isDisliked = ({ data }: EventContent): boolean =>
+  Number(/"number":(\d+)/.exec(data.toString())?.[1] ?? 1) % 5 === 0;
 
-function behave(random: Random, isCalm: () => boolean): Behaviour {
-  const kind = random.pick(KINDS);
+function behave(random: Random, kind: (typeof KINDS)[number], isCalm: () => boolean): Behaviour {
   const fine = (): Answer => ({ status: 200, afterMs: random.between(2, 60) });
   return (now, { batch, event }) => {
     if (isCalm()) return fine();
@@ -64,13 +71,13 @@ function behave(random: Random, isCalm: () => boolean): Behaviour {
       case 'flapping':
         return Math.floor(now / 7_000) % 2 === 0 ? fine() : { status: 500, afterMs: random.between(2, 500) };
       case 'picky': {
-        const eventIds = batch?.events.map(({ id }) => id) ?? [event.id];
-        const disliked = eventIds.filter(isDisliked);
+        const events = batch?.events ?? [event];
+        const disliked = events.filter(isDisliked);
         if (disliked.length === 0) return fine();
         // It rejects the whole request, or names the events that failed. A single event cannot be named.
-        return random.chance(0.5) || eventIds.length === 1
+        return random.chance(0.5) || events.length === 1
           ? { status: random.pick([400, 413]), afterMs: random.between(2, 60) }
-          : { ...fine(), failed: disliked };
+          : { ...fine(), status: random.pick([200, 207]), failed: disliked.map(({ id }) => id) };
       }
       case 'throttling':
         return random.chance(0.2)
@@ -135,6 +142,7 @@ class Storm {
     weather.handOverMs = () =>
       random.chance(0.1) ? Number.POSITIVE_INFINITY : random.between(0, random.pick([1, 1, 50, 3_000]));
     for (let i = random.integer(8, 25); i > 0; i -= 1) this.#addEndpoint();
+    for (const config of PICKY_BATCHES) this.#add(config, 'picky');
     for (let i = random.integer(1, 4); i > 0; i -= 1) await this.#addProcess('all');
     for (const region of this.#regions) if (region !== null) await this.#addProcess('all', region);
     if (random.chance(0.5)) await this.#addProcess('api');
@@ -162,9 +170,13 @@ class Storm {
       const region = random.pick(this.#regions);
       if (region !== null) config.region = region;
     }
+    return this.#add(config, random.pick(KINDS));
+  }
+
+  #add(config: EndpointConfig, kind: (typeof KINDS)[number]): Endpoint {
     const endpoint = this.#world.addEndpoint(
       config,
-      behave(random, () => this.#isCalm),
+      behave(this.#world.random, kind, () => this.#isCalm),
     );
     this.#endpoints.push(endpoint);
     return endpoint;

@@ -107,7 +107,7 @@ export class World {
     const queue = endFewAtATime(createMemoryDeliveryQueue(this.store));
     this.#acceptLog = keepsRecords ? this.#recordCommits(acceptLog) : acceptLog;
     this.#fanOuts = this.#recordSlices(createMemoryFanOutStore(this.store));
-    this.#queue = keepsRecords ? this.#recordReplays(queue) : queue;
+    this.#queue = keepsRecords ? this.#recordBatches(this.#recordReplays(queue)) : queue;
     this.bus = new MemoryBus({
       delayMs: () => (this.weather.losesMessage() ? Number.POSITIVE_INFINITY : this.random.between(0.5, 3)),
     });
@@ -189,6 +189,7 @@ export class World {
     this.requests += 1;
     if (this.#keepsRecords) {
       this.checks.onSend(sender, request, durationMs);
+      if (!isTimeout) this.checks.onAnswer(request, answer);
       for (const member of members) {
         if (!this.firstStart.has(member)) this.firstStart.set(member, now);
         this.lastStart.set(member, now);
@@ -261,7 +262,7 @@ export class World {
     to: SimulatedProcess,
     idempotencyKey: string | null = null,
   ): Publication {
-    const publication = to.post(newEvent(endpointIds, idempotencyKey, this.#nextKey()));
+    const publication = to.post(newEvent(endpointIds, idempotencyKey, this.#nextNumber()));
     if (this.#keepsRecords) this.publications.push(publication);
     return publication;
   }
@@ -296,7 +297,7 @@ export class World {
       id: deliveryIdOf(id, enabled.length + index),
       endpointId,
     }));
-    const event = newEvent(endpointIds, null, this.#nextKey());
+    const event = newEvent(endpointIds, null, this.#nextNumber());
     const { tenant, type, data } = event;
     const record: EventRecord = {
       id,
@@ -322,7 +323,7 @@ export class World {
   /** A customer's own transaction publishes an event; its commit becomes visible after `commitMs`. */
   publishToOutbox(endpointIds: readonly Uuid[], commitMs = 0): void {
     const { store, time } = this;
-    const { tenant, type, data } = newEvent(endpointIds, null);
+    const { tenant, type, data } = newEvent(endpointIds, null, this.#nextNumber());
     const id = newEventId(Math.floor(store.now()));
     const row = { id, tenant, type, data, idempotencyKey: null, options: { endpoint_ids: endpointIds } };
     store.publish(row, time.now() + Math.ceil(commitMs));
@@ -382,10 +383,21 @@ export class World {
     };
   }
 
-  /** A few debounce keys, in turn, so that events of one key are close together. */
-  #nextKey(): number {
+  #recordBatches(queue: DeliveryQueue): DeliveryQueue {
+    return {
+      ...queue,
+      recordBatches: async (starts, ended, workerId) => {
+        const allowed = await queue.recordBatches(starts, ended, workerId);
+        for (const { id, members } of starts)
+          if (allowed.has(id)) this.checks.recordedBatches.set(id, members);
+        return allowed;
+      },
+    };
+  }
+
+  #nextNumber(): number {
     this.#published += 1;
-    return Math.floor(this.#published / 4) % 5;
+    return this.#published;
   }
 
   /** Throws a `Violation` if anything is lost or left over. */
@@ -420,10 +432,13 @@ const newOutcome = ({ url }: Endpoint, startedAt: number, durationMs: number): A
   retryAfterMs: null,
 });
 
-const newEvent = (endpointIds: readonly Uuid[], idempotencyKey: string | null, key = 0): NewEvent => ({
+/** A few debounce keys, in turn, so that events of one key are close together. */
+const keyOf = (number: number): number => Math.floor(number / 4) % 5;
+
+const newEvent = (endpointIds: readonly Uuid[], idempotencyKey: string | null, number: number): NewEvent => ({
   tenant: TENANT,
   type: 'x',
-  data: Buffer.from(`{"a":1,"key":${key}}`),
+  data: Buffer.from(`{"number":${number},"key":${keyOf(number)}}`),
   idempotencyKey,
   schemaVersion: null,
   channels: [],
