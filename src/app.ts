@@ -134,6 +134,7 @@ function servicesOf(parts: AppParts, listener: Listener, connections: Service): 
       background.tasks,
       background.archive,
       parts.readiness,
+      parts.outboxWatch,
       parts.metrics,
     ),
     ingest.fanOutWriter,

@@ -26,6 +26,7 @@ import { LocalBuckets } from './domain/local-buckets.ts';
 import { EngineTelemetry } from './engine-telemetry.ts';
 import { Confirmations } from './manage/confirmations.ts';
 import { openStore, type Store } from './open-store.ts';
+import { OutboxWatch } from './outbox-watch.ts';
 import type { Notifier } from './ports/notifier.ts';
 import type { Database } from './postgres/database.ts';
 import { PostgresNotifier } from './postgres/notifier.ts';
@@ -59,6 +60,7 @@ export interface AppParts {
   readonly metrics: AppMetrics | null;
   /** Logs when the process is no longer ready. */
   readonly readiness: Service;
+  readonly outboxWatch: Service;
   readonly servers: Servers;
   readonly address: Address;
 }
@@ -160,8 +162,9 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
   const background = createBackground(parts);
   const findMissing = createReadinessCheck({ ...parts, accepts });
   const readiness = createReadinessWatch({ ...parts, accepts }, findMissing);
+  const outboxWatch = new OutboxWatch({ outbox: store.outbox, clock, log });
   const servers = await createServers({ ...parts, egress, tail, tracer, gatherMetrics, findMissing });
-  return { ...parts, tail, tenants, catalogue, background, readiness, servers };
+  return { ...parts, tail, tenants, catalogue, background, readiness, outboxWatch, servers };
 }
 
 /** The messages of live tails go through Redis if it is configured. */

@@ -42,6 +42,7 @@ import {
 import type { BatcherOptions } from './domain/batcher.ts';
 import type { DatabaseClock } from './domain/clock.ts';
 import { LEADER_SHARD } from './domain/endpoint.ts';
+import type { Uuid } from './domain/ids.ts';
 import type { Service } from './domain/lifecycle.ts';
 import { LoadMeter, NO_LOAD, type ProcessLoad, worseLoad } from './domain/load-meter.ts';
 import type { EventLookup } from './ports/accept-log.ts';
@@ -317,10 +318,14 @@ function createSendingParts(ports: EnginePorts, stages: EngineStages, config: En
   const payloads = new Payloads({ events: ports.eventLookup, onProblem });
   const batchRecorder = new BatchRecorder({ queue, clock, ownership, onProblem });
   const { converter } = stages;
-  ports.notifier.subscribe('expunged', (eventId) => {
+  const expunge = (eventId: Uuid): void => {
+    if (payloads.isExpunged(eventId)) return;
     payloads.expunge(eventId);
     converter?.expunge(eventId);
-  });
+  };
+  // The message is quick. It may be lost, but a renewal of the lease says the same.
+  ports.notifier.subscribe('expunged', expunge);
+  ownership.addListener({ onExpunged: (eventIds) => eventIds.forEach(expunge) });
   const attempts = new Attempts({
     clock,
     random,

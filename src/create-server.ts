@@ -69,6 +69,7 @@ export async function createServers(options: ServerOptions): Promise<Servers> {
   const descriptors = readDescriptorLimit();
   const limits = {
     requestTimeoutMs: config.requestTimeoutMs,
+    answerTimeoutMs: config.answerTimeoutMs,
     closeWithinMs: config.drainMs / 4,
     isStopping,
     maxConnections: descriptors === null ? null : connectionLimit(descriptors, config),
@@ -143,6 +144,7 @@ function apiDependencies(options: ServerOptions): ApiDependencies {
     },
     metrics: metrics && {
       onRejected: (code) => metrics.accepts.onRejected(code),
+      onUnreadClosed: (count) => metrics.accepts.onUnreadClosed(count),
       text: async () =>
         toText((await options.gatherMetrics?.()) ?? [...metrics.metrics.read(), ...processCounts(1, 1)]),
     },
@@ -179,6 +181,8 @@ function composeControlPlane(
       isRequired: config.requireChallenge,
       tokenHosts: config.tokenHosts,
     },
+    maxTasksPerTenant: config.maxTasksPerTenant,
+    leaseMs: config.proofMs,
     endpointLimits: {
       perTenant: config.maxEndpointsPerTenant,
       patternsPerTenant: config.maxPatternsPerTenant,

@@ -56,6 +56,8 @@ export interface ApiDependencies {
 
 export interface ApiMetrics {
   onRejected(code: ProblemCode): void;
+  /** Connections were closed because their clients did not read the answer. */
+  onUnreadClosed(count: number): void;
   /** The metrics of all processes of this node. */
   text(): Promise<string>;
 }

@@ -23,6 +23,7 @@ import { updateHealth } from './endpoint-health.ts';
 import type { Lane, LaneItem } from './lane.ts';
 import { newSettlement, newStart } from './records.ts';
 import { chooseTimeout } from './slow-endpoints.ts';
+import { latestHoldAt } from './stored-times.ts';
 
 /** A delivery that was on the wire in this many crashes of its worker is poison. */
 const MAX_CRASHES = 3;
@@ -220,7 +221,7 @@ export class Attempts {
   }
 
   #send(lane: Lane, item: LaneItem, payload: ReadyPayload): void {
-    const { ownership, clock, send } = this.#options;
+    const { ownership, clock, payloads, send } = this.#options;
     // The endpoint may have been paused, or its circuit opened, since the delivery was chosen.
     const isHeld = !lane.isActive || (!item.isProbe && !lane.breaker.allowsTraffic);
     const { endpoint } = lane;
@@ -246,7 +247,9 @@ export class Attempts {
       retryReason: delivery.trigger === 'auto' ? delivery.lastErrorClass : delivery.trigger,
       ...(item.debounced && { debounced: item.debounced }),
       timeoutMs: chooseTimeout(lane, item),
-      maySend: () => !lane.isClosed && ownership.maySend(lane.shard),
+      // Its payload may be expunged while the request is prepared.
+      maySend: () =>
+        !lane.isClosed && ownership.maySend(lane.shard) && !payloads.isExpunged(payload.event.id),
     };
     send(request, (outcome) => this.#onAnswered(lane, item, request, outcome));
   }
@@ -297,7 +300,8 @@ export class Attempts {
     lane.holdUntil = Math.max(lane.holdUntil, holdUntil);
     // The hold is stored, so that a worker that takes the endpoint over waits too.
     // Without a change of the circuit, only the hold: a probe may have been started since.
-    return { ...(health ?? { endpointId: lane.id, breaker: null, failingSince: null }), holdUntil };
+    const hold = { holdUntil, latestHold: latestHoldAt(now, retryAfterCapMs) };
+    return { ...(health ?? { endpointId: lane.id, breaker: null, failingSince: null }), ...hold };
   }
 
   /** `endpoint` is the endpoint as it was when the request was sent. It may have another URL by now. */

@@ -24,6 +24,7 @@ import type { Lane, LaneItem } from './lane.ts';
 import type { LaneBudget } from './lane-budget.ts';
 import type { LaneKeeper } from './lane-keeper.ts';
 import type { Ownership } from './ownership.ts';
+import type { Payloads } from './payloads.ts';
 import type { RecentIds } from './recent-ids.ts';
 import { newSettlement } from './records.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -34,6 +35,7 @@ export interface BatchAttemptsOptions {
   readonly clock: Clock;
   readonly random: () => number;
   readonly ownership: Pick<Ownership, 'maySend'>;
+  readonly payloads: Pick<Payloads, 'isExpunged'>;
   readonly composer: Pick<BatchComposer, 'compose'>;
   readonly recorder: Pick<BatchRecorder, 'recordStart' | 'recordEnd'>;
   readonly send: SendRequest;
@@ -140,7 +142,7 @@ export class BatchAttempts {
 
   #send(batch: Batch): void {
     const { lane, leader, events } = batch;
-    const { ownership, clock, send } = this.#options;
+    const { ownership, clock, payloads, send } = this.#options;
     const isHeld = !lane.isActive || (!leader.isProbe && !lane.breaker.allowsTraffic);
     if (isHeld || !ownership.maySend(lane.shard)) return this.#putBack(batch);
     const waitMs = lane.tryStart(clock.monotonic());
@@ -161,7 +163,8 @@ export class BatchAttempts {
       waitingSince: delivery.dueAt ?? delivery.agesFrom,
       retryReason: delivery.trigger === 'auto' ? delivery.lastErrorClass : delivery.trigger,
       timeoutMs: chooseTimeout(lane, leader),
-      maySend: () => !lane.isClosed && ownership.maySend(lane.shard),
+      maySend: () =>
+        !lane.isClosed && ownership.maySend(lane.shard) && !events.some(({ id }) => payloads.isExpunged(id)),
     };
     send(request, (outcome) => this.#onAnswered(batch, request, outcome));
   }

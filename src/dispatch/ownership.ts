@@ -40,6 +40,8 @@ export interface OwnershipListener {
   onShardsLost?(shards: readonly number[]): void;
   /** Other workers should have these shards: call `release` once none of their requests is on the wire. */
   onShardsSurplus?(shards: readonly number[]): void;
+  /** With each renewal, before its lease counts: do not send the payloads of these events. */
+  onExpunged?(eventIds: readonly Uuid[]): void;
   /** After each renewal. `roundTripMs`: how long the answer took. */
   onFacts?(facts: StoreFacts, roundTripMs: number): void;
   /** The store was set back to an earlier state. This worker gives up its shards and takes them again. */
@@ -245,6 +247,8 @@ export class Ownership implements Service {
         [...this.#epochs].filter(([shard, epoch]) => stored.get(shard) !== epoch).map(([shard]) => shard),
       );
       const roundTripMs = clock.monotonic() - sentAt;
+      if (renewal.expungedEvents.length > 0)
+        for (const listener of this.#listeners) listener.onExpunged?.(renewal.expungedEvents);
       this.#leaseExpiresAt = sentAt + leaseMs;
       for (const listener of this.#listeners) listener.onFacts?.(renewal, roundTripMs);
       this.#lastRenewalAt = sentAt;

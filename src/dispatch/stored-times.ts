@@ -14,6 +14,10 @@ export const PROBE_MARGIN_MS = 3_000;
 /** Clocks of two processes may differ by seconds while one of them follows a jump. */
 const TOLERANCE_MS = 60_000;
 
+/** Returns the latest time until which a `Retry-After` can hold an endpoint back. */
+export const latestHoldAt = (now: number, retryAfterCapMs: number): number =>
+  now + retryAfterCapMs + TOLERANCE_MS;
+
 /**
  * Returns the state with corrected times. Ignores a hold that ends later than any `Retry-After` allows, and moves the
  * next probe to the latest time that Posthorn can have set.
@@ -33,7 +37,7 @@ export function correctState(
   const nextProbeAt = isProbeRecent ? probeDeadline : breaker.nextProbeAt;
   return {
     ...state,
-    holdUntil: (holdUntil ?? 0) > now + retryAfterCapMs + TOLERANCE_MS ? null : holdUntil,
+    holdUntil: (holdUntil ?? 0) > latestHoldAt(now, retryAfterCapMs) ? null : holdUntil,
     failingSince: failingSince === null ? null : Math.min(failingSince, now),
     breaker:
       nextProbeAt === null ? breaker : { ...breaker, nextProbeAt: Math.min(nextProbeAt, latestProbeAt) },

@@ -38,6 +38,8 @@ export interface ControlPlaneDependencies {
   readonly egress: EgressPolicy;
   readonly challenges: ChallengeOptions;
   readonly endpointLimits: EndpointLimits;
+  /** How many tasks of a tenant may be queued or running. */
+  readonly maxTasksPerTenant: number;
   readonly notifiers: NotifierOptions;
   /** The tenant whose endpoints may get the operational events of all tenants. Only admin keys may use it. */
   readonly operatorTenant: string;
@@ -49,6 +51,8 @@ export interface ControlPlaneDependencies {
   readonly retentionDays: number;
   /** Whether expired data is archived. */
   readonly hasArchive: boolean;
+  /** How long the lease of a worker lasts. */
+  readonly leaseMs: number;
   /** How long Kafka may hold a record, in milliseconds. Null: Kafka is not configured. */
   readonly readKafkaLifetime: (() => Promise<number>) | null;
   readonly onKafkaProblem: (error: unknown) => void;

@@ -26,12 +26,16 @@ export interface ExpungeDependencies {
   readonly clock: Clock;
   /** A delivery of this endpoint ended: wake the worker that owns it. */
   readonly wake: (endpointId: Uuid) => void;
+  /** How long the lease of a worker lasts: after this time every worker that may send knows that a payload was expunged. */
+  readonly leaseMs: number;
   /** How long Kafka may hold a record, in milliseconds. Null: Kafka is not configured. */
   readonly readKafkaLifetime: (() => Promise<number>) | null;
   readonly onKafkaProblem: (error: unknown) => void;
 }
 
 const MAX_COUNTED = 100_000;
+/** The first request to expunge an event may still wait for leases if the event was expunged within this time. */
+const JUST_NOW_MS = 60_000;
 /** The archive is rewritten by its next run. If that fails, an operational event and an alert report it. */
 const REWRITE_WITHIN_MS = DAY_MS;
 /** The end of the year 9999: later times have no RFC 3339 form. */
@@ -49,15 +53,20 @@ export class Expunge {
     this.#dependencies = dependencies;
   }
 
-  /** Deletes the payload of an event. Repeating it changes nothing. */
+  /**
+   * Deletes the payload of an event. Repeating it changes nothing. If deliveries waited, resolves only when no worker can send
+   * the payload any more.
+   */
   async payload({ caller, audit }: Actor, id: Uuid): Promise<Expunged> {
-    const { pool, wake } = this.#dependencies;
+    const { pool, clock, wake } = this.#dependencies;
+    let wasExpungedJustNow = false;
     const endpointIds = await inTransaction(pool, async (client) => {
       await waitForRestore(client);
       const event = await lockEvent(client, id, caller.tenant);
       if (event === null) return this.#archivedPayload(client, { caller, audit }, id);
       if (event.options?.expunged_at !== undefined) {
         audit.markUnchanged();
+        wasExpungedJustNow = event.options.expunged_at > clock.now() - JUST_NOW_MS;
         return [];
       }
       await audit.record(client, {
@@ -68,7 +77,14 @@ export class Expunge {
       return expungePayload(client, event, recordedNameOf(caller));
     });
     for (const endpointId of endpointIds) wake(endpointId);
+    if (endpointIds.length > 0 || wasExpungedJustNow) await this.#waitForLeases();
     return { archiveUntil: await this.#archiveUntil(id) };
+  }
+
+  /** A lease that was valid before the expunge has ended afterwards, and a later one came with the id of the event. */
+  #waitForLeases(): Promise<void> {
+    const { clock, leaseMs } = this.#dependencies;
+    return new Promise((resolve) => clock.after(leaseMs, resolve));
   }
 
   /** Only an admin key: which tenant an archived event belongs to is known when its file is read. */

@@ -1,9 +1,17 @@
 import type { Clock } from '../domain/clock.ts';
 import { idPrefixes, newId, publicId, type Uuid } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
-import { inTransaction, type Pool } from '../postgres/database.ts';
+import { inTransaction, type Pool, type Queryable } from '../postgres/database.ts';
 import { type Counted, countDeliveries, type Selection } from '../postgres/queries/select-deliveries.ts';
-import { cancelTask, createTask, findTask, type TaskKind, type TaskView } from '../postgres/queries/tasks.ts';
+import {
+  cancelTask,
+  countOpenTasks,
+  createTask,
+  findTask,
+  lockTasksOf,
+  type TaskKind,
+  type TaskView,
+} from '../postgres/queries/tasks.ts';
 import type { AuditAction } from './audit-actions.ts';
 import { type Actor, type Caller, recordedNameOf } from './caller.ts';
 import { notFound } from './object-ids.ts';
@@ -28,15 +36,26 @@ export type OrderResult = { readonly task: TaskView } | { readonly counted: Coun
 
 /** How many rows of each table are counted before a task starts. The exact total is known when the task has ended. */
 const MAX_COUNTED = 100_000;
+const RETRY_AFTER_SECONDS = 5;
+
+export interface TasksDependencies {
+  readonly pool: Pool;
+  readonly clock: Clock;
+  /** How many tasks of a tenant may be queued or running. */
+  readonly maxTasksPerTenant: number;
+}
 
 /** Background tasks over many deliveries. A worker runs them (`settle/task-runner.ts`). */
 export class Tasks {
   readonly #pool: Pool;
   readonly #clock: Clock;
 
-  constructor({ pool, clock }: { readonly pool: Pool; readonly clock: Clock }) {
-    this.#pool = pool;
-    this.#clock = clock;
+  readonly #maxOpenPerTenant: number;
+
+  constructor(dependencies: TasksDependencies) {
+    this.#pool = dependencies.pool;
+    this.#clock = dependencies.clock;
+    this.#maxOpenPerTenant = dependencies.maxTasksPerTenant;
   }
 
   async get(caller: Caller, id: Uuid): Promise<TaskView> {
@@ -57,17 +76,21 @@ export class Tasks {
     return countDeliveries(this.#pool, selection, MAX_COUNTED);
   }
 
-  /** Creates the task. Returns it with an estimate of its deliveries. */
+  /** Creates the task. Returns it with an estimate of its deliveries. Throws `rate_limited` if the tenant has too many tasks. */
   async create(
     { caller, audit }: Actor,
     { kind, selection, why }: Omit<TaskOrder, 'dryRun'>,
     { action, objectId }: AuditedChange,
   ): Promise<{ task: TaskView; counted: Counted }> {
-    const counted = await countDeliveries(this.#pool, selection, MAX_COUNTED);
     const { tenant } = selection;
+    // Before the count, which takes longer.
+    await this.#checkOpenTasks(this.#pool, tenant);
+    const counted = await countDeliveries(this.#pool, selection, MAX_COUNTED);
     const id = newId(this.#clock.now());
     const publicTaskId = publicId(idPrefixes.task, id);
     const task = await inTransaction(this.#pool, async (client) => {
+      if (tenant !== null) await lockTasksOf(client, tenant);
+      await this.#checkOpenTasks(client, tenant);
       await audit.record(client, {
         action,
         tenant,
@@ -88,6 +111,16 @@ export class Tasks {
       });
     });
     return { task, counted };
+  }
+
+  async #checkOpenTasks(client: Queryable, tenant: string | null): Promise<void> {
+    const max = this.#maxOpenPerTenant;
+    if (tenant === null || (await countOpenTasks(client, tenant, max)) < max) return;
+    throw new Problem(
+      'rate_limited',
+      `The tenant "${tenant}" has ${max} tasks that are queued or running, which is the limit (POSTHORN_MAX_TASKS_PER_TENANT). Wait until one has ended, or cancel one.`,
+      { retryAfterSeconds: RETRY_AFTER_SECONDS },
+    );
   }
 
   /**

@@ -42,6 +42,7 @@ export function createMemoryOutboxStore(store: MemoryStore): OutboxStore {
     async readLag() {
       const first = waitingRows(store)[0];
       return {
+        oldestSeq: first?.seq ?? null,
         lagMs: first === undefined ? 0 : Math.max(0, store.now() - first.createdAt),
         rejected: Math.min(store.rejectedOutbox.length, MAX_REJECTED_COUNT),
       };

@@ -122,6 +122,7 @@ function renew(store: MemoryStore, workerId: Uuid, options: RenewalOptions): Ren
     shards: isKnown ? null : shards,
     mark: worker.renewals,
     previousMark,
+    expungedEvents: [...store.expungedEvents],
     others: others.map((other) => ({
       id: other.id,
       renewal: renewalOf(other),

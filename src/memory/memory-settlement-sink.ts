@@ -121,10 +121,11 @@ function logAttempt(
 /** Only the owner of an endpoint's lane may write its health. */
 function writeHealth(store: MemoryStore, { health, endpointNotes, worker }: SettleBatch): void {
   const isOwner = (endpointId: Uuid): boolean => store.ownerOf(endpointId) === worker.id;
-  for (const { endpointId, breaker, failingSince, holdUntil, adaptive = null } of health) {
+  for (const { endpointId, breaker, failingSince, holdUntil, latestHold, adaptive = null } of health) {
     if (!isOwner(endpointId)) continue;
     const stored = store.health.get(endpointId);
-    const latest = Math.max(stored?.holdUntil ?? 0, holdUntil ?? 0) || null;
+    const isStoredWrong = latestHold !== undefined && (stored?.holdUntil ?? 0) > latestHold;
+    const latest = Math.max(isStoredWrong ? 0 : (stored?.holdUntil ?? 0), holdUntil ?? 0) || null;
     if (breaker !== null)
       store.health.set(endpointId, { breaker, failingSince, holdUntil: latest, adaptive });
     else if (stored !== undefined) stored.holdUntil = latest;

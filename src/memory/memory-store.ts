@@ -74,6 +74,8 @@ export class MemoryStore {
   readonly endpointNotes = new Map<Uuid, EndpointNote>();
   /** By `conversionName`. */
   readonly conversions = new Map<string, StoredConversion>();
+  /** Events whose payload was expunged. */
+  readonly expungedEvents = new Set<Uuid>();
   /** By `idempotencyKeyName`. */
   readonly idempotencyKeys = new Map<string, StoredKey>();
   readonly tenants = new Set<string>();

@@ -14,14 +14,20 @@ export function createMemoryTaskStore(store: MemoryStore): TaskStore {
   return {
     async claim(runner, silentMs) {
       const now = store.now();
-      const free = [...store.tasks.values()]
+      const tasks = [...store.tasks.values()];
+      const lastTurns = new Map<string | null, number>();
+      for (const { wasClaimed, selection, updatedAt } of tasks)
+        if (wasClaimed && updatedAt <= now)
+          lastTurns.set(selection.tenant, Math.max(updatedAt, lastTurns.get(selection.tenant) ?? 0));
+      const lastTurnOf = ({ selection }: TaskRow): number => lastTurns.get(selection.tenant) ?? 0;
+      const free = tasks
         .filter(({ state }) => state === 'queued' || state === 'running')
         .filter(
           (task) => task.runner === null || task.heartbeatAt! < now - silentMs || task.heartbeatAt! > now,
         )
-        .sort((a, b) => a.updatedAt - b.updatedAt)[0];
+        .sort((a, b) => lastTurnOf(a) - lastTurnOf(b) || a.updatedAt - b.updatedAt)[0];
       if (free === undefined) return null;
-      Object.assign(free, { state: 'running', runner, heartbeatAt: now, updatedAt: now });
+      Object.assign(free, { state: 'running', runner, wasClaimed: true, heartbeatAt: now, updatedAt: now });
       return { id: free.id, runner };
     },
     async runChunk(claimed, maxDeliveries, notBefore) {

@@ -202,6 +202,8 @@ export interface TaskRow {
   /** The last delivery that the task has processed. */
   cursor: Uuid | null;
   runner: Uuid | null;
+  /** Whether a runner has worked on it. */
+  wasClaimed: boolean;
   heartbeatAt: number | null;
   updatedAt: number;
   error: string | null;

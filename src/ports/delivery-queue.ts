@@ -161,8 +161,10 @@ export interface HealthChange {
   /** Null: only `holdUntil` changes. The stored circuit stays, in which a probe may have been started meanwhile. */
   readonly breaker: BreakerRecord | null;
   readonly failingSince: number | null;
-  /** The receiver asked to wait until then. Null or absent: the stored time stays. An earlier time never replaces it. */
+  /** The receiver asked to wait until then. Null or absent: the stored time stays. An earlier time does not replace it. */
   readonly holdUntil?: number | null;
+  /** With `holdUntil`: a stored time that is later than this was written while a clock was wrong. It is replaced. */
+  readonly latestHold?: number;
   /** The limits of the endpoint while it is slow. Null or absent: its configured ones. */
   readonly adaptive?: AdaptiveRecord | null;
   /** Set if the circuit opened or closed: becomes an operational event. */

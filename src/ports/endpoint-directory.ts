@@ -30,6 +30,6 @@ export interface EndpointDirectory {
    * standby that was behind took its place. All endpoints were read again.
    */
   onReplaced(listener: () => void): void;
-  /** Drops a deleted endpoint that has no deliveries left. */
+  /** Drops a deleted endpoint that has no deliveries left. A directory with many deleted endpoints also drops them by itself. */
   forget(id: Uuid): void;
 }

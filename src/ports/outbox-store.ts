@@ -26,6 +26,8 @@ export interface OutboxRead {
 export interface OutboxLag {
   /** Age of the oldest waiting row. 0 if there is none. */
   readonly lagMs: number;
+  /** The oldest waiting row. Null if there is none. */
+  readonly oldestSeq: string | null;
   /** How many rejected rows there are, counted up to 1,000. */
   readonly rejected: number;
 }

@@ -83,6 +83,11 @@ export interface Renewal extends StoreFacts {
    * earlier state.
    */
   readonly previousMark: number;
+  /**
+   * Events whose payload was expunged in the last two minutes while deliveries of them waited. Whoever waits for the length of
+   * a lease after an expunge knows that no worker sends the payload any more.
+   */
+  readonly expungedEvents: readonly Uuid[];
   /** All other registered workers. */
   readonly others: readonly OtherWorker[];
   /**

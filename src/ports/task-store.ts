@@ -17,8 +17,9 @@ export interface ChunkResult {
 
 export interface TaskStore {
   /**
-   * Claims the unclaimed task that has waited longest, or one whose runner has been silent for `silentMs`
-   * or has its last heartbeat in the future, because the store's clock stepped back.
+   * Claims a task without a runner, or one whose runner has been silent for `silentMs` or has its last heartbeat in the
+   * future, because the store's clock stepped back. Tenants take turns: the next one is the tenant that has waited longest
+   * for a turn, and of its tasks the one that has waited longest. Tasks without a tenant share a turn.
    */
   claim(runner: Uuid, silentMs: number): Promise<ClaimedTask | null>;
   /** Works on the next chunk and records the progress in the same commit. A replay begins at `now`, or at the store's time if it is later. */

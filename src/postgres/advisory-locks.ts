@@ -12,5 +12,7 @@ export const ADVISORY_LOCKS = {
   confirmationMails: 7_283_640_011,
   /** A seed: every tenant has a lock of its own. */
   notifierTests: 7_283_640_012,
+  /** A seed: every tenant has a lock of its own. */
+  tenantTasks: 7_283_640_013,
   kafkaLeases: 7_283_640_041,
 } as const;

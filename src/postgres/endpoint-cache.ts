@@ -5,6 +5,7 @@ import type { Uuid } from '../domain/ids.ts';
 import { shareReads } from '../domain/share-reads.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
 import type { Pool } from './database.ts';
+import { DeletedEndpoints } from './deleted-endpoints.ts';
 import { NEWEST_SECRET_FIRST } from './queries/rotate-secret.ts';
 import { openConfig, withoutSecrets } from './sealed-config.ts';
 import { openUrl } from './sealed-settings.ts';
@@ -82,6 +83,7 @@ export function createEndpointCache(
   onUnreadable: (id: Uuid, error: unknown) => void,
 ): EndpointCache {
   const endpoints = new EndpointIndex();
+  const deleted = new DeletedEndpoints(pool);
   const shared = new SharedValues();
   const listeners: ((changed: readonly Endpoint[]) => void)[] = [];
   const replacedListeners: (() => void)[] = [];
@@ -96,7 +98,10 @@ export function createEndpointCache(
       if (!rows[0]!.is_unknown) {
         const changed = cacheRows(rows.filter((row) => row.id !== null));
         version = stored;
-        return notify(changed);
+        notify(changed);
+        // The endpoints are read, even if this fails. The next read tries again.
+        for (const id of await deleted.takeIdle().catch(() => [])) endpoints.delete(id);
+        return;
       }
       if (hasReadAll && stored === version) return;
       await readAll(stored);
@@ -121,8 +126,13 @@ export function createEndpointCache(
 
   function cacheRows(rows: readonly EndpointRow[]): Endpoint[] {
     const read = rows.map((row) => decryptOrPause(row, { box, shared, onUnreadable: pauseUnreadable }));
-    for (const endpoint of read) endpoints.set(endpoint);
+    for (const endpoint of read) cacheEndpoint(endpoint);
     return read;
+  }
+
+  function cacheEndpoint(endpoint: Endpoint): void {
+    endpoints.set(endpoint);
+    if (endpoint.deleted) deleted.add(endpoint.id);
   }
 
   /** During the first read a secret that cannot be decrypted means that the encryption key is wrong. */
@@ -140,7 +150,7 @@ export function createEndpointCache(
     const missing = [...endpoints.all()]
       .filter(({ id, deleted }) => !deleted && !stored.has(id))
       .map((endpoint) => ({ ...endpoint, deleted: true }));
-    for (const endpoint of missing) endpoints.set(endpoint);
+    for (const endpoint of missing) cacheEndpoint(endpoint);
     return missing;
   }
 
@@ -161,7 +171,10 @@ export function createEndpointCache(
     refresh: shareReads(read),
     onChange: (listener) => listeners.push(listener),
     onReplaced: (listener) => replacedListeners.push(listener),
-    forget: (id) => endpoints.delete(id),
+    forget(id) {
+      endpoints.delete(id);
+      deleted.remove(id);
+    },
   };
 }
 
@@ -182,10 +195,24 @@ function decryptOrPause(row: EndpointRow, { box, shared, onUnreadable }: Decrypt
   }
 }
 
+/** The deliveries of a deleted endpoint are only skipped. That needs no secrets, and nothing that may be large. */
+function configOfDeleted(config: EndpointConfig): EndpointConfig {
+  const {
+    events: _events,
+    channels: _channels,
+    filter: _filter,
+    headers: _headers,
+    plain_headers: _names,
+    auth: _auth,
+    tls: _tls,
+    ...rest
+  } = withoutSecrets(config);
+  return rest;
+}
+
 function toEndpoint(row: EndpointRow, box: SecretBox, shared: SharedValues): Endpoint {
   const { id } = row;
-  // The deliveries of a deleted endpoint are only skipped, which needs no secrets.
-  const opened = row.deleted ? withoutSecrets(row.config) : openConfig(row.config, id, box);
+  const opened = row.deleted ? configOfDeleted(row.config) : openConfig(row.config, id, box);
   const config =
     opened.events === undefined ? opened : { ...opened, events: shared.shareList(opened.events) };
   const secrets = (row.deleted ? [] : (row.secrets ?? [])).map((sealed) => ({

@@ -35,8 +35,9 @@ export interface TaskRunnerOptions {
 const DELIVERIES_PER_CHUNK = 500;
 /** A chunk that was halved doubles again after this many chunks that were quick enough. */
 const CHUNKS_BEFORE_GROWTH = 10;
-/** After this many chunks another task gets its turn, so that a task with a million deliveries does not delay the others. */
+/** After this many chunks or this long another task gets its turn, so that a task with a million deliveries does not delay the others. */
 const CHUNKS_PER_TURN = 20;
+const TURN_MS = 1_000;
 /** After a failure, or if a task has nothing to do for now. */
 const PAUSE_MS = 200;
 /** A task fails if the store rejects a chunk this often in a row. */
@@ -100,14 +101,16 @@ export class TaskRunner {
 
   /** Gives one task a turn. Returns false if there is no task to work on. */
   async runOnce(): Promise<boolean> {
-    const { tasks, runner, silentMs } = this.#options;
+    const { tasks, clock, runner, silentMs } = this.#options;
     const task = await tasks.claim(runner, silentMs);
     if (task === null) {
       this.#sizes.clear();
       return false;
     }
     let rejections = 0;
-    for (let chunks = 0; chunks < CHUNKS_PER_TURN && !this.#isStopped; chunks += 1) {
+    const startedAt = clock.monotonic();
+    const isMyTurn = () => !this.#isStopped && clock.monotonic() - startedAt < TURN_MS;
+    for (let chunks = 0; chunks === 0 || (chunks < CHUNKS_PER_TURN && isMyTurn()); chunks += 1) {
       try {
         const { isRunning, isWaiting } = await this.#runChunk(task);
         if (!isRunning) return true;

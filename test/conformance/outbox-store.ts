@@ -112,13 +112,14 @@ export function describeOutboxStore(name: string, createFixture: CreateStoreFixt
     });
 
     it('reports how long the first row has waited, and how many rows were rejected', async () => {
-      expect(await store.outbox.readLag()).toEqual({ lagMs: 0, rejected: 0 });
+      expect(await store.outbox.readLag()).toEqual({ oldestSeq: null, lagMs: 0, rejected: 0 });
       await publish({}, 90_000);
       await publish();
-      const { lagMs } = await store.outbox.readLag();
+      const { lagMs, oldestSeq } = await store.outbox.readLag();
       expect(lagMs).toBeGreaterThanOrEqual(90_000);
       expect(lagMs).toBeLessThan(180_000);
       const rows = await read();
+      expect(rows[0]!.seq).toBe(oldestSeq);
       await store.outbox.reject([{ seq: rows[0]!.seq, reason: 'no' }]);
       expect(await store.outbox.readLag()).toMatchObject({ rejected: 1 });
     });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { WIRE_VERSION } from '../../src/dispatch/ownership.ts';
-import type { Uuid } from '../../src/domain/ids.ts';
+import { eventIdOfDelivery, type Uuid } from '../../src/domain/ids.ts';
 import { digestOf, type OwnedShard, type OwnershipSession } from '../../src/ports/ownership-store.ts';
 import { eventually } from '../support/eventually.ts';
 import type { CreateStoreFixture, StoreFixture } from './support/fixture.ts';
@@ -47,6 +47,15 @@ export function describeOwnershipStore(name: string, createFixture: CreateStoreF
       (await renew(worker))!.others.map(({ id, renewal }) => ({ id, renewal, isOverdue }));
     const removeDead = async (worker: TestWorker, isOverdue = false) =>
       worker.session.removeDeadWorkers(await seeSilent(worker, isOverdue));
+
+    it('names events whose payload was expunged while a delivery waited, with every renewal', async () => {
+      const worker = await join();
+      expect((await renew(worker))!.expungedEvents).toEqual([]);
+      const eventId = eventIdOfDelivery(await accept(store, await store.createEndpoint()));
+      await store.expunge(eventId);
+      expect((await renew(worker))!.expungedEvents).toEqual([eventId]);
+      expect((await renew(worker))!.expungedEvents).toEqual([eventId]);
+    });
 
     describe('taking shards', () => {
       it('gives all shards to the only worker, each with its own epoch', async () => {

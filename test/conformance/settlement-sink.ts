@@ -468,6 +468,25 @@ export function describeSettlementSink(getStore: () => StoreFixture): void {
       expect(state).toMatchObject({ holdUntil, breaker: CLOSED_BREAKER, failingSince: null });
     });
 
+    it('loses a stored hold that was written while a clock was wrong when the next hold is written', async () => {
+      const store = getStore();
+      const { endpointId } = await prepare();
+      const stateOf = async () => (await store.queue.loadStates([endpointId])).get(endpointId)!;
+      const [holdUntil, latestHold] = [Date.now() + 30_000, Date.now() + HOUR_MS];
+      for (const breaker of [null, OPEN_BREAKER]) {
+        const hold = (until: number) =>
+          batchOf([], {
+            health: [{ endpointId, breaker, failingSince: null, holdUntil: until, latestHold }],
+          });
+        await store.queue.settle(hold(Date.now() + 40 * 24 * HOUR_MS));
+        await store.queue.settle(hold(holdUntil));
+        expect(await stateOf()).toMatchObject({ holdUntil });
+        // One that can be right stays.
+        await store.queue.settle(hold(holdUntil - 10_000));
+        expect(await stateOf()).toMatchObject({ holdUntil });
+      }
+    });
+
     it('gets one note per change, even if a batch is repeated', async () => {
       const store = getStore();
       const { endpointId } = await prepare();

@@ -191,6 +191,19 @@ export function describeTaskStore(name: string, createFixture: CreateStoreFixtur
       expect((await claim()).id).toBe(first);
     });
 
+    it('lets tenants take turns: a task waits for one turn of another tenant, however many tasks that has', async () => {
+      const create = (tenant: string) => store.createTask({ kind: 'replay', selection: { tenant } });
+      const ofBusy = [await create('busy'), await create('busy'), await create('busy')];
+      const ofOther = [await create('other'), await create('other')];
+      const turns: Uuid[] = [];
+      for (let turn = 0; turn < 5; turn += 1) {
+        const task = await claim();
+        turns.push(task.id);
+        await store.tasks.runChunk(task, 10);
+      }
+      expect(turns).toEqual([ofBusy[0], ofOther[0], ofBusy[1], ofOther[1], ofBusy[2]]);
+    });
+
     it('does nothing for a task that was cancelled', async () => {
       const ids = await acceptDead(2);
       const id = await store.createTask({ kind: 'replay', selection: {} });

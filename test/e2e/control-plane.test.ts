@@ -35,6 +35,8 @@ beforeAll(async () => {
     keyFormat: new ApiKeyFormat(Buffer.alloc(32)),
     egress: STRICT_EGRESS,
     challenges: { challenger: async () => null, maxConcurrent: 4, isRequired: false, tokenHosts: [] },
+    maxTasksPerTenant: 100,
+    leaseMs: 0,
     endpointLimits: { perTenant: 10_000, patternsPerTenant: 1_000, unique: false },
     operatorTenant: 'posthorn',
     notifiers: {

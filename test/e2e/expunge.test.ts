@@ -292,6 +292,34 @@ test('LIF-3: a delivery that waits in memory is not sent after its payload was e
   ).toEqual([{ kind: 'event', done: true }]);
 });
 
+test('LIF-3: after the answer, no worker sends the payload from its memory, even if the notification is lost', async () => {
+  const tenant = newTenant();
+  const receiver = await newReceiver();
+  await createEndpoint(posthorn, { tenant, url: receiver.url, max_in_flight: 1 });
+  receiver.hang();
+  const first = await publish(posthorn, { tenant, type: 'a.b', data: 1 });
+  await receiver.waitFor(1);
+  const secret = await publish(posthorn, { tenant, type: 'a.b', data: 2 });
+  // Nobody listens from now on. The server connects again all the time, and loses the connection before it hears anything.
+  const breaker = new pg.Client({ connectionString: posthorn.database.url });
+  await breaker.connect();
+  onTestFinished(() => breaker.end());
+  let isOver = false;
+  const breaking = (async () => {
+    while (!isOver)
+      await breaker.query(
+        "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'posthorn listen'",
+      );
+  })();
+  await expectStatus(api('DELETE', `/v1/events/${secret.id}/payload`), 204);
+  receiver.release();
+  const last = await publish(posthorn, { tenant, type: 'a.b', data: 3 });
+  await untilDeliveries(posthorn, last.id, 'delivered');
+  isOver = true;
+  await breaking;
+  expect(receiver.requests.map(({ headers }) => headers['webhook-id'])).toEqual([first.id, last.id]);
+});
+
 test('LIF-3: deliveries of a large fan-out are expunged too, written or not', async () => {
   const tenant = newTenant();
   const event = await publish(posthorn, { tenant, type: 'a.b', data: SECRET });

@@ -16,7 +16,12 @@ export async function hollowServer(): Promise<FastifyInstance> {
     liveTail: {},
     health: {},
   } as unknown as ApiDependencies;
-  return createApi(dependencies, { requestTimeoutMs: 1000, closeWithinMs: 1000, healthOnly: false });
+  return createApi(dependencies, {
+    requestTimeoutMs: 1000,
+    answerTimeoutMs: 1000,
+    closeWithinMs: 1000,
+    healthOnly: false,
+  });
 }
 
 export async function readDocument(): Promise<OpenApiDocument> {

@@ -8,11 +8,14 @@ import type { DocumentedRoute } from '../openapi/documented-route.ts';
 import { collectRoutes } from '../openapi/routes.ts';
 import { answerBrokenRequest, answerProblems, sendProblem } from './problem-answers.ts';
 import { readJson } from './read-json.ts';
+import { limitUnreadAnswers } from './unread-answers.ts';
 import { SMALL_BODY_BYTES } from './v1.ts';
 import { compileSchema, needsBody } from './validation.ts';
 
 export interface ServerOptions {
   readonly requestTimeoutMs: number;
+  /** How long an answer may wait until its client reads it. */
+  readonly answerTimeoutMs: number;
   /** How long closing waits for requests in progress, before it cuts their connections. */
   readonly closeWithinMs: number;
   /** Further connections are closed at once. Null: no limit. */
@@ -71,6 +74,7 @@ export function createServer(
     server.server.emit('request', request, response);
   });
   limitConnections(server, options.maxConnections ?? null, dependencies);
+  closeUnread(server, options.answerTimeoutMs, dependencies);
   closeConnections(server, options.closeWithinMs);
   server.decorateRequest('caller');
   server.decorateRequest('audit');
@@ -110,6 +114,25 @@ function limitConnections(
     log.error({ limit, dropped }, 'too many connections; new ones are closed');
     loggedAt = now;
     dropped = 0;
+  });
+}
+
+/** How many bytes all answers together may have that their clients do not read. */
+const MAX_UNREAD_BYTES = 128 * 1024 * 1024;
+
+function closeUnread(
+  { server }: FastifyInstance,
+  timeoutMs: number,
+  { clock, log, metrics }: Pick<ServerDependencies, 'clock' | 'log' | 'metrics'>,
+): void {
+  limitUnreadAnswers(server, {
+    clock,
+    timeoutMs,
+    maxBytes: MAX_UNREAD_BYTES,
+    onClosed(count) {
+      metrics?.onUnreadClosed(count);
+      log.warn({ connections: count }, 'closed connections whose clients do not read the answer');
+    },
   });
 }
 

@@ -101,6 +101,13 @@ export const accepting = {
     about:
       'How many deliveries of large fan-outs (more than 1,000 endpoints) a tenant may have that are accepted and not written yet. At the limit, its next large fan-out gets 429, and its rows in the outbox wait.',
   }),
+  maxTasksPerTenant: integer({
+    default: 100,
+    min: 1,
+    max: 10_000,
+    about:
+      'How many bulk tasks (replay, discard) of a tenant may be queued or running. At the limit, the next one gets 429.',
+  }),
   idempotencyTtlMs: duration({
     default: 24 * HOUR,
     min: SECOND,

@@ -45,6 +45,14 @@ export const server = {
     max: 10 * MINUTE,
     about: 'Time limit for a client to send its request to the API.',
   }),
+  answerTimeoutMs: duration({
+    internal: true,
+    default: 30 * SECOND,
+    min: SECOND,
+    max: 10 * MINUTE,
+    about:
+      'Time limit for a client to read an answer of the API, plus a second for every 64 KiB. Then the connection is closed.',
+  }),
   inbox: boolean({
     default: (mode) => mode === 'dev',
     about:

@@ -69,15 +69,16 @@ export async function rejectOutboxRows(
 const STATE = {
   name: 'outbox_state',
   text: `
-    select coalesce((select extract(epoch from clock_timestamp() - created_at) * 1000
-                       from posthorn.outbox order by seq limit 1), 0)::float8 as lag_ms,
-           (select count(*)::int from (select from posthorn.outbox_rejected limit 1000) few) as rejected`,
+    select o.seq::text as oldest_seq, coalesce(extract(epoch from clock_timestamp() - o.created_at) * 1000, 0)::float8 as lag_ms,
+           (select count(*)::int from (select from posthorn.outbox_rejected limit 1000) few) as rejected
+      from (select) as one left join (select seq, created_at from posthorn.outbox order by seq limit 1) o on true`,
 };
 
 /** `rejected` is counted up to 1,000. */
 export async function readOutboxLag(pool: Pool): Promise<OutboxLag> {
-  const { rows } = await pool.query<{ lag_ms: number; rejected: number }>(STATE);
-  return { lagMs: Math.max(0, rows[0]!.lag_ms), rejected: rows[0]!.rejected };
+  const { rows } = await pool.query<{ oldest_seq: string | null; lag_ms: number; rejected: number }>(STATE);
+  const { oldest_seq: oldestSeq, lag_ms: lagMs, rejected } = rows[0]!;
+  return { lagMs: Math.max(0, lagMs), oldestSeq, rejected };
 }
 
 const WRITE_LIMITS = {

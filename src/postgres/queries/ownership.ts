@@ -12,6 +12,7 @@ import type {
 } from '../../ports/ownership-store.ts';
 import type { Client, Pool, Queryable } from '../database.ts';
 import { isOutage } from '../failures.ts';
+import { SETTLE_TIME } from './expunge-batches.ts';
 
 /** SQL: the shard that the lane of an endpoint is in. */
 export const shardOfLane = (endpointId: string): string =>
@@ -66,6 +67,9 @@ const isIn = (region: string, shard: string): string =>
 const renewalOf = (worker: string): string =>
   `${worker}.renewals || ' ' || extract(epoch from ${worker}.renewed_at)`;
 
+/** Bounds the answer to a renewal if somebody expunges one event after the other. A worker keeps as many. */
+const MAX_EXPUNGED_EVENTS = 10_000;
+
 // Renews the lease and returns our shards in one statement. No row: other workers declared us dead. The commit does not
 // wait for the disk: a crash of the database ends every lease anyway, and a slow disk must not stop deliveries. It does
 // wait for a synchronous standby: a primary that has been replaced must not renew leases. `is_balanced` spares a worker the
@@ -93,6 +97,9 @@ const RENEW = {
                 else coalesce((select json_agg(json_build_object('shard', s.shard, 'epoch', s.epoch)) from posthorn.shards s
                                 where s.owner = r.id), '[]') end as shards,
            (select free = 0 and mine_of_region <= ${fairShare('(select region from before)')} from counted) as is_balanced,
+           array(select x.id from posthorn.expunged x
+                  where x.kind = 'event' and x.settle_until > now() + ${SETTLE_TIME} - interval '2 minutes'
+                  order by x.settle_until desc limit ${MAX_EXPUNGED_EVENTS}) as expunged_events,
            array(select w.id || ' ' || ${renewalOf('w')} from posthorn.workers w where w.id <> r.id) as others,
            case when $5 then array(select g.number from posthorn.regions g
                                     where not exists (select from posthorn.workers w where w.region = g.number and not w.stopping)
@@ -116,6 +123,7 @@ export async function renew(
     previous_mark: string;
     shards: OwnedShard[] | null;
     is_balanced: boolean;
+    expunged_events: Uuid[];
     others: string[];
     regions_without_workers: number[] | null;
   }>({
@@ -132,6 +140,7 @@ export async function renew(
   if (row === undefined) return null;
   return {
     shards: row.shards,
+    expungedEvents: row.expunged_events,
     others: row.others.map((text) => readOther(text, Number(row.now))),
     isBalanced: row.is_balanced,
     emptyRegions: row.regions_without_workers,

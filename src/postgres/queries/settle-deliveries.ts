@@ -18,6 +18,10 @@ import { journalDeaths, journalOf } from './stats-journal.ts';
 // compared with itself row by row.
 const IS_OF_NEXT_OWNER =
   'q.started_at between to_timestamp(i.started_at + 2) and to_timestamp(i.started_at + 86400)';
+/** SQL: the later hold, unless the stored one was written while a clock was wrong: it would hide those that follow. */
+const LATEST_HOLD = `
+  case when h.hold_until > (select to_timestamp(c.hold_limit) from changes c where c.endpoint_id = h.endpoint_id)
+       then excluded.hold_until else greatest(h.hold_until, excluded.hold_until) end`;
 const SETTLE = {
   name: 'settle',
   text: `
@@ -98,7 +102,7 @@ const SETTLE = {
     changes as materialized (
       select * from json_to_recordset($4::json) as t(
                endpoint_id uuid, circuit text, consecutive_failures int, opened_at float8,
-               cooldown_ms bigint, next_probe_at float8, failing_since float8, hold_until float8, adaptive jsonb)
+               cooldown_ms bigint, next_probe_at float8, failing_since float8, hold_until float8, hold_limit float8, adaptive jsonb)
        where ${ownerOfLane('t.endpoint_id')} = $5
     ),
     health as (
@@ -111,13 +115,13 @@ const SETTLE = {
           on conflict (endpoint_id) do update
          set circuit = excluded.circuit, consecutive_failures = excluded.consecutive_failures,
              opened_at = excluded.opened_at, cooldown_ms = excluded.cooldown_ms, next_probe_at = excluded.next_probe_at,
-             failing_since = excluded.failing_since, hold_until = greatest(h.hold_until, excluded.hold_until),
+             failing_since = excluded.failing_since, hold_until = ${LATEST_HOLD},
              adaptive = excluded.adaptive, updated_at = now()
     ),
     holds as (
       insert into posthorn.endpoint_health as h (endpoint_id, circuit, consecutive_failures, cooldown_ms, hold_until)
       select endpoint_id, 'closed', 0, 0, to_timestamp(hold_until) from changes where circuit is null
-          on conflict (endpoint_id) do update set hold_until = greatest(h.hold_until, excluded.hold_until)
+          on conflict (endpoint_id) do update set hold_until = ${LATEST_HOLD}
     ),
     counted as (
       insert into posthorn.stats_journal (counts)
@@ -212,7 +216,7 @@ async function logSuperseded(
   await client.query({ ...SUPERSEDED, values: [JSON.stringify(lost), workerName, counted] });
 }
 
-function toHealthRow({ endpointId, breaker, failingSince, holdUntil = null, adaptive = null }: HealthChange) {
+function toHealthRow({ endpointId, breaker, failingSince, holdUntil = null, ...rest }: HealthChange) {
   const seconds = (ms: number | null) => (ms === null ? null : ms / 1000);
   return {
     endpoint_id: endpointId,
@@ -226,7 +230,8 @@ function toHealthRow({ endpointId, breaker, failingSince, holdUntil = null, adap
     }),
     failing_since: seconds(failingSince),
     hold_until: seconds(holdUntil),
-    adaptive,
+    hold_limit: seconds(rest.latestHold ?? null),
+    adaptive: rest.adaptive ?? null,
   };
 }
 

@@ -1,4 +1,5 @@
 import type { Uuid } from '../../domain/ids.ts';
+import { ADVISORY_LOCKS } from '../advisory-locks.ts';
 import type { Pool, Queryable } from '../database.ts';
 import { CHANNEL_NAMES } from '../notifier-channels.ts';
 import { discardMoves } from './dead-letters.ts';
@@ -48,6 +49,25 @@ export async function createTask(
   return rows[0]!;
 }
 
+/** Makes transactions that create tasks for the same tenant wait for each other, so that two do not both take the last place. */
+export async function lockTasksOf(client: Queryable, tenant: string): Promise<void> {
+  await client.query('select pg_advisory_xact_lock(hashtextextended($2, $1))', [
+    ADVISORY_LOCKS.tenantTasks,
+    tenant,
+  ]);
+}
+
+/** Counts the tasks of a tenant that have not ended, up to `limit`. */
+export async function countOpenTasks(client: Queryable, tenant: string, limit: number): Promise<number> {
+  const { rows } = await client.query<{ count: number }>(
+    `select count(*)::int as count from (
+       select from posthorn.tasks where tenant = $1 and state in ('queued', 'running') limit $2
+     ) as open`,
+    [tenant, limit],
+  );
+  return rows[0]!.count;
+}
+
 export async function findTask(pool: Pool, id: Uuid, tenant: string | null): Promise<TaskView | null> {
   const { rows } = await pool.query<TaskView>(
     `select ${COLUMNS} from posthorn.tasks where id = $1 and ($2::text is null or tenant = $2)`,
@@ -87,10 +107,22 @@ export interface ClaimedTask extends TaskView {
   readonly runner: Uuid;
 }
 
+const IS_OPEN = "state in ('queued', 'running')";
+const IS_FREE = `(kind = any ($3::text[]) and (runner is null or heartbeat_at > clock_timestamp()
+                   or heartbeat_at < clock_timestamp() - make_interval(secs => $2::float8 / 1000)))`;
+/** SQL: when a task of the tenant ended last. Tasks end in about the order of their ids. */
+const lastEndOf = (ofTenant: string): string => `
+  (select max(e.updated_at) from (
+     select t.updated_at, t.claimed_by from posthorn.tasks t where ${ofTenant} and not t.${IS_OPEN} order by t.id desc limit 20
+   ) e where e.claimed_by is not null and e.updated_at <= clock_timestamp())`;
+
 /**
- * Takes the task that has waited longest and has no runner: it is new, its runner released it, or its runner sent no
- * heartbeat for `silentMs`. A heartbeat in the future is from before the clock stepped back and proves nothing; a runner
- * that lives loses the task and nothing else. Materialized, because `skip locked … limit` must not be evaluated twice.
+ * Tenants take turns. Of the tasks without a runner, takes one of the tenant whose last turn was earliest, and of its tasks
+ * the one that has waited longest. Tasks without a tenant share a turn.
+ *
+ * A task has no runner if it is new, its runner released it, or its runner sent no heartbeat for `silentMs`. A heartbeat in
+ * the future is from before the clock stepped back and proves nothing; a runner that lives loses the task and nothing else.
+ * Turns in the future do not count for the same reason. Materialized, because `skip locked … limit` must not be evaluated twice.
  * `claimed_by` says that this release knows the kind: claims of earlier ones without it are skipped (0035_notices.sql).
  */
 export async function claimTask(
@@ -100,12 +132,20 @@ export async function claimTask(
   kinds: readonly TaskKind[] = ['replay', 'discard', 'expunge'],
 ): Promise<ClaimedTask | null> {
   const { rows } = await pool.query<ClaimedTask>(
-    `with free as materialized (
-       select id from posthorn.tasks
-        where state in ('queued', 'running') and kind = any ($3::text[])
-          and (runner is null or heartbeat_at < clock_timestamp() - make_interval(secs => $2::float8 / 1000)
-               or heartbeat_at > clock_timestamp())
-        order by updated_at limit 1 for update skip locked
+    `with open as materialized (
+       select id, tenant, ${IS_FREE} as is_free,
+              case when claimed_by is not null and updated_at <= clock_timestamp() then updated_at end as last_turn
+         from posthorn.tasks where ${IS_OPEN}
+     ),
+     tenants as materialized (
+       select o.tenant, greatest(max(o.last_turn),
+                case when o.tenant is null then ${lastEndOf('t.tenant is null')} else ${lastEndOf('t.tenant = o.tenant')} end) as last_turn
+         from open o group by o.tenant having bool_or(o.is_free)
+     ),
+     free as materialized (
+       select t.id from open o join tenants n on n.tenant is not distinct from o.tenant join posthorn.tasks t on t.id = o.id
+        where o.is_free and t.${IS_OPEN} and ${IS_FREE}
+        order by n.last_turn nulls first, t.updated_at limit 1 for update of t skip locked
      )
      update posthorn.tasks t set state = 'running', runner = $1, claimed_by = $1, heartbeat_at = clock_timestamp(), updated_at = now()
        from free f where t.id = f.id

@@ -9,6 +9,7 @@ export class AcceptMetrics {
     (Object.keys(problemCodes) as ProblemCode[]).map((code) => [code, 0]),
   );
   #repeated = 0;
+  #unreadAnswers = 0;
   #unmatched = 0;
   #deliveries = 0;
   #rematched = 0;
@@ -44,6 +45,11 @@ export class AcceptMetrics {
     this.#rejected.set(code, this.#rejected.get(code)! + 1);
   }
 
+  /** Connections were closed because their clients did not read the answer. */
+  onUnreadClosed(count: number): void {
+    this.#unreadAnswers += count;
+  }
+
   readonly source: Source = (add) => {
     for (const [event_type, { accepted, flagged, refused }] of this.#byType.entries()) {
       add('posthorn_events_accepted_total', accepted, { event_type });
@@ -54,6 +60,7 @@ export class AcceptMetrics {
     add('posthorn_events_unmatched_total', this.#unmatched);
     add('posthorn_deliveries_created_total', this.#deliveries);
     add('posthorn_subscription_cache_rematched_total', this.#rematched);
+    add('posthorn_unread_answers_total', this.#unreadAnswers);
     // Report zeros too: Prometheus does not count the first sample of a series as an increase.
     for (const [code, count] of this.#rejected) add('posthorn_rejected_total', count, { code });
   };

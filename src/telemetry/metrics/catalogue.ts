@@ -353,6 +353,10 @@ export const catalogue = {
     labels: ['code'],
     help: 'Requests that Posthorn put back because this machine lacked descriptors (EMFILE, ENFILE), ports (EADDRNOTAVAIL), buffers (ENOBUFS) or memory (ENOMEM). They do not count as attempts.',
   },
+  posthorn_unread_answers_total: {
+    type: 'counter',
+    help: 'Connections that the API closed because the client did not read the answer, or because such answers took too much memory.',
+  },
   posthorn_event_loop_delay_seconds: {
     type: 'gauge',
     labels: ['stat'],

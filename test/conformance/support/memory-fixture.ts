@@ -222,6 +222,7 @@ function createAdministration(store: MemoryStore): Administration {
     },
     async expunge(eventId) {
       store.events.delete(eventId);
+      store.expungedEvents.add(eventId);
       for (const [name, stored] of store.conversions)
         if (stored.eventId === eventId) store.conversions.delete(name);
     },
@@ -281,6 +282,7 @@ function createTask(store: MemoryStore, { kind, selection }: NewTask): Uuid {
     failed: 0,
     cursor: null,
     runner: null,
+    wasClaimed: false,
     heartbeatAt: null,
     updatedAt: now,
     error: null,

@@ -312,8 +312,8 @@ function createAdministration({ query }: TestDatabase): Administration {
     async createTask({ kind, selection }) {
       const id = newId();
       await query(
-        `insert into posthorn.tasks (id, kind, selection, total, created_by) values ($1, $2, $3, 0, 'test')`,
-        [id, kind, { ...EVERYTHING, ...selection }],
+        `insert into posthorn.tasks (id, kind, selection, tenant, total, created_by) values ($1, $2, $3, $4, 0, 'test')`,
+        [id, kind, { ...EVERYTHING, ...selection }, selection.tenant ?? null],
       );
       return id;
     },
