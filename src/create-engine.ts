@@ -7,6 +7,7 @@
  *                 └▶ HandOver, Notifier        └ Ownership, LaneKeeper, Sweeper: which lanes this process has
  */
 import type { Config } from './config/index.ts';
+import { createSettler, waitUntilIdleWithin } from './create-settler.ts';
 import {
   type AttemptObserver,
   Attempts,
@@ -52,7 +53,6 @@ import type { HandOver } from './ports/hand-over.ts';
 import type { Notifier } from './ports/notifier.ts';
 import type { OwnershipStore, StoreFacts } from './ports/ownership-store.ts';
 import type { PayloadConverter, SendRequest } from './ports/stages.ts';
-import { Settler } from './settle/index.ts';
 
 export interface EnginePorts {
   readonly queue: DeliveryQueue;
@@ -364,28 +364,6 @@ function createSendingParts(ports: EnginePorts, stages: EngineStages, config: En
   };
 }
 
-function createSettler(
-  { queue, clock }: EnginePorts,
-  { tail, onBatchWritten, onProblem }: EngineStages,
-  config: EngineConfig,
-  parts: { readonly progress: WorkProgress; readonly ownership: Ownership; readonly load: LoadMeter },
-): Settler {
-  return new Settler({
-    sink: parts.progress.watchResults(queue),
-    clock,
-    batchRows: config.settleBatchRows,
-    lingerMs: config.settleLingerMs,
-    worker: parts.ownership,
-    tail,
-    onBatchWritten(items, waitedMs, tookMs) {
-      parts.load.use();
-      parts.load.recordCommit(tookMs);
-      onBatchWritten?.(items, waitedMs, tookMs);
-    },
-    onProblem,
-  });
-}
-
 function createOwnership(
   { ownershipStore: store, clock }: EnginePorts,
   { onProblem }: EngineStages,
@@ -403,8 +381,4 @@ function createOwnership(
     fallbackAfterMs: config.regionFallbackAfterMs,
     onProblem,
   });
-}
-
-function waitUntilIdleWithin(settler: Settler, clock: DatabaseClock, ms: number): Promise<void> {
-  return Promise.race([settler.waitUntilIdle(), new Promise<void>((resolve) => clock.after(ms, resolve))]);
 }
