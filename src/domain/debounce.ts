@@ -20,7 +20,7 @@ export interface DebounceSettings {
   readonly key: string;
   readonly windowMs: number;
   readonly mode: DebounceMode;
-  /** Mode `last`: an event is sent at the latest so long after the first one that it supersedes. */
+  /** Mode `last`: the longest time from the first superseded event until one is sent. */
   readonly maxWaitMs: number;
 }
 

@@ -174,7 +174,10 @@ export class FanOutWriter implements Service {
     }
   }
 
-  /** If an old event only seems so, because a clock has jumped, the deliveries would be due in weeks. */
+  /**
+   * Returns this process's time, or another one if that may have jumped, because deliveries could then be due in weeks:
+   * the time in the event's id after a step of the clock, the store's time if the event seems old.
+   */
   async #currentTime(eventId: Uuid): Promise<number> {
     const { clock, acceptLog } = this.#options;
     const now = clock.now();

@@ -13,7 +13,10 @@ export interface TenantRatesOptions {
   readonly burst: number;
 }
 
-/** How fast each tenant may publish: through this process, or through all of them, as the buckets count. */
+/**
+ * How fast each tenant may publish. The buckets decide whether a limit is for this process alone or for all
+ * processes.
+ */
 export class TenantRates implements RateLimits {
   readonly #source: TenantLimits;
   readonly #default: RateLimit | null;
