@@ -97,11 +97,11 @@ describe('SEC-4: every change is recorded', () => {
       'POST /v1/dead-letters/discard': (tenant) =>
         posthorn.api('POST', '/v1/dead-letters/discard', { filter: { tenant } }),
       'POST /v1/tasks/:id/cancel': async (tenant) => {
-        // One that no worker has ended yet.
+        // As if another process ran it, so that none here ends it first.
         const order = { filter: { tenant } };
         const { body } = await expectStatus(posthorn.api('POST', '/v1/dead-letters/replay', order), 202);
         await database.query(
-          "update posthorn.tasks set state = 'queued', finished_at = null, runner = gen_random_uuid(), heartbeat_at = 'infinity'",
+          "update posthorn.tasks set state = 'queued', finished_at = null, runner = gen_random_uuid(), heartbeat_at = clock_timestamp()",
         );
         return posthorn.api('POST', `/v1/tasks/${body.id}/cancel`);
       },
