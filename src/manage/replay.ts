@@ -51,6 +51,12 @@ export interface EndpointReplay {
 const MISSED: readonly DeliveryStatus[] = ['dead', 'skipped'];
 /** How often to try again if a worker or another replay moved the deliveries at the same moment. */
 const MAX_TRIES = 5;
+/**
+ * The same for one delivery, with growing pauses, two seconds in all: if commits take long, several replays of one
+ * delivery meet it in motion again and again.
+ */
+const MAX_TRIES_OF_ONE = 20;
+const PAUSE_STEP_MS = 10;
 const PER_STATEMENT = 500;
 /** The task of a larger event sends its deliveries in the background. */
 const MAX_AT_ONCE = 1_000;
@@ -76,8 +82,9 @@ export class Replay {
 
   /** Sends one delivery again, whatever its status. Throws `conflict` if its endpoint is disabled or deleted. */
   async delivery({ caller, audit }: Actor, id: Uuid): Promise<DeliveryView> {
-    const { pool, wake } = this.#dependencies;
-    for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+    const { pool, clock, wake } = this.#dependencies;
+    for (let tries = 0; tries < MAX_TRIES_OF_ONE; tries += 1) {
+      if (tries > 0) await new Promise<void>((resolve) => clock.after(tries * PAUSE_STEP_MS, resolve));
       const found = await findDelivery(pool, id, caller.tenant);
       if (found === null) throw notFound('delivery', id);
       const replayed = await this.#requeue([found], (client) =>

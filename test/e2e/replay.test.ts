@@ -91,6 +91,20 @@ describe('DLQ-2: replaying one delivery', () => {
     expect([replays, attempts]).toEqual([receiver.requests.length - 1, receiver.requests.length]);
   });
 
+  test('many replays at the same time succeed if every change takes long, as on a slow disk', async () => {
+    const { receiver, delivery, event } = await oneDead();
+    receiver.answer(OK);
+    await posthorn.database.query(`
+      create function posthorn.slow_down() returns trigger language plpgsql as
+        $$ begin perform pg_sleep(0.05); return null; end $$;
+      create trigger slow_down after insert or delete on posthorn.queue for each statement execute function posthorn.slow_down()`);
+    onTestFinished(async () => {
+      await posthorn.database.query('drop function posthorn.slow_down cascade');
+    });
+    await Promise.all(Array.from({ length: 8 }, () => replay(delivery.id)));
+    await untilDeliveries(posthorn, event.id, 'delivered');
+  });
+
   test('the schedule starts again, attempt numbers continue, and a delivery that fails again is dead again', async () => {
     const receiver = await newReceiver();
     receiver.answer({ status: 503 });

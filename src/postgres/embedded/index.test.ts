@@ -122,11 +122,14 @@ test('a killed server is restarted and loses nothing that was committed', async 
   const server = await start({ dataDir });
   const pid = await postmasterPid(dataDir);
   process.kill(pid, 'SIGKILL');
-  await until(() =>
-    query(server, 'select * from kept').then(
-      (rows) => rows.length === 1,
-      () => false,
-    ),
+  await until(
+    () =>
+      query(server, 'select * from kept').then(
+        (rows) => rows.length === 1,
+        () => false,
+      ),
+    // Recovery flushes every file to the disk, which may be slow.
+    60_000,
   );
   expect(server.lines).toContain('PostgreSQL ended unexpectedly (signal SIGKILL); restarting it');
   expect(await postmasterPid(dataDir)).not.toBe(pid);
