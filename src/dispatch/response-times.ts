@@ -1,4 +1,5 @@
 /** How fast an endpoint answers. A slow endpoint takes sockets and memory for long, so both are rationed for it. */
+import { TurnoverMap } from '../domain/turnover-map.ts';
 import type { LaneItem } from './lane-item.ts';
 
 /** An endpoint is slow if its last answer took longer than this, or if a request has been on the wire for longer. */
@@ -6,7 +7,7 @@ const SLOW_AFTER_MS = 1_000;
 
 export class ResponseTimes {
   /** When each request on the wire was started, oldest first. Null: none was ever started. */
-  #starts: Map<LaneItem, number> | null = null;
+  #starts: TurnoverMap<LaneItem, number> | null = null;
   // Null before the first one, because most lanes have none: V8 keeps each large number in an object of its own.
   #fullAt: number | null = null;
   #lastAnswerAt: number | null = null;
@@ -20,7 +21,7 @@ export class ResponseTimes {
 
   /** `isFull`: whether the endpoint is now at its in-flight limit. */
   recordStart(item: LaneItem, now: number, isFull = false): void {
-    this.#starts ??= new Map();
+    this.#starts ??= new TurnoverMap();
     this.#starts.set(item, now);
     if (isFull) this.#fullAt = now;
   }
@@ -42,7 +43,8 @@ export class ResponseTimes {
   }
 
   onClockStepped(stepMs: number): void {
-    for (const [item, startedAt] of this.#starts ?? []) this.#starts!.set(item, startedAt + stepMs);
+    for (const [item, startedAt] of this.#starts?.entries() ?? [])
+      this.#starts!.set(item, startedAt + stepMs);
     if (this.#fullAt !== null) this.#fullAt += stepMs;
     if (this.#lastAnswerAt !== null) this.#lastAnswerAt += stepMs;
   }

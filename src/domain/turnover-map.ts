@@ -47,6 +47,11 @@ export class TurnoverMap<K, V> {
   values(): IterableIterator<V> {
     return this.#map.values();
   }
+
+  /** Entries that are deleted meanwhile may still be returned. */
+  entries(): IterableIterator<[K, V]> {
+    return this.#map.entries();
+  }
 }
 
 const MIN_DELETED = 64;

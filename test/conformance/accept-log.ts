@@ -38,7 +38,10 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
     const deliveryIds = (events: readonly { deliveries: readonly { id: Uuid }[] }[]): Uuid[] =>
       events.flatMap(({ deliveries }) => deliveries.map(({ id }) => id));
 
-    it('stores a batch in the order of acceptance, and loads the events as they were', async () => {
+    it.each([
+      ['a batch', 3],
+      ['events one by one', 1],
+    ])('stores %s in the order of acceptance, and loads the events as they were', async (_, batchSize) => {
       const first = await newEndpoint();
       const second = await store.createEndpoint();
       const data = Buffer.from([0x22, 0x00, 0xff, 0x22]);
@@ -47,7 +50,10 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         newEvent({ endpointIds: [second], options: { headers: { 'x-a': 'b' }, schema_version: '2' } }),
         newEvent({ endpointIds: [first], type: 'NULL', tenant: 'acme:eu' }),
       ];
-      expect(await store.acceptLog.append(events, await appendOptions(store))).toEqual(ALL);
+      for (let from = 0; from < events.length; from += batchSize) {
+        const batch = events.slice(from, from + batchSize);
+        expect(await store.acceptLog.append(batch, await appendOptions(store))).toEqual(ALL);
+      }
       const [a, b, c] = events;
       const lanes = await Promise.all([loadAll(store, first), loadAll(store, second)]);
       expect(lanes.map(({ fresh }) => fresh.map(({ id }) => id))).toEqual([
@@ -140,9 +146,9 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         const event = newEvent({ endpointIds: [endpointId], idempotencyKey: 'stale' });
         await store.setEnabled(endpointId, false);
         expect(await store.acceptLog.append([event], options)).toEqual({ stale: true });
-        expect(await store.acceptLog.append([{ ...event, idempotencyKey: null }], options)).toEqual({
-          stale: true,
-        });
+        const withoutKey = { ...event, idempotencyKey: null };
+        for (const batch of [[withoutKey], [withoutKey, newEvent({ endpointIds: [endpointId] })]])
+          expect(await store.acceptLog.append(batch, options)).toEqual({ stale: true });
         expect(await waitingIds()).toEqual([]);
         expect(await store.acceptLog.findKeyHolders([{ tenant: 'acme', key: 'stale' }])).toEqual(new Map());
         expect(await store.acceptLog.append([event], await appendOptions(store))).toEqual(written(event.id));
@@ -155,6 +161,8 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         const other = newEvent({ tenant: 'globex' });
         expect(await store.acceptLog.append([other, newEvent()], options)).toEqual({ stale: true });
         expect(await store.acceptLog.append([other], options)).toEqual(ALL);
+        const two = [newEvent({ tenant: 'globex' }), newEvent({ tenant: 'globex' })];
+        expect(await store.acceptLog.append(two, options)).toEqual(ALL);
         const withKey = newEvent({ tenant: 'globex', idempotencyKey: 'current' });
         expect(await store.acceptLog.append([withKey], options)).toEqual(written(withKey.id));
       });
