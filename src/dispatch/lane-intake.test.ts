@@ -19,13 +19,14 @@ function start(config: EndpointConfig, totalBytes = 1_000_000) {
   lanes.addShard(lane.shard);
   lanes.add(lane);
   const considered: number[] = [];
+  const refill = { seqBefore: () => 0 } as unknown as Refill;
   const intake = new LaneIntake({
     clock: systemClock,
     ownership: { owns: () => true },
     endpoints: { get: () => undefined },
     lanes,
     budget,
-    refill: { seqBefore: () => 0 } as unknown as Refill,
+    refill,
     scheduler: { consider: ({ queuedFresh }) => void considered.push(queuedFresh) },
     recentStarts: { has: () => false },
   });
@@ -37,7 +38,7 @@ function start(config: EndpointConfig, totalBytes = 1_000_000) {
       intake.offer(delivery, event, { sentAt: now, endpointVersion: 1 });
     }
   };
-  return { lane, budget, considered, offer, intake };
+  return { lane, budget, considered, offer, intake, refill };
 }
 
 test('FAN-4: events of a commit stay in memory with their payloads, as many as two rounds of batches need', () => {
@@ -72,4 +73,16 @@ test('an event whose id was made before the clock was set back by 40 days is not
   intake.offer(delivery, event, { sentAt: now, endpointVersion: 1 });
   expect(lane.queuedFresh).toBe(1);
   expect(lane.readyAt(now, systemClock.monotonic())).toBeLessThan(now + 10_000);
+});
+
+test('DSP-2: a delivery that was committed before this worker took the lane over is read from the store', () => {
+  const requested: string[] = [];
+  const { lane, offer, refill } = start({});
+  refill.request = (_, scope) => void requested.push(scope);
+  lane.readProgress.takenOverAt = systemClock.now() + 500;
+  offer(1);
+  expect([lane.queuedFresh, requested]).toEqual([0, ['sweep']]);
+  lane.readProgress.takenOverAt = systemClock.now() - 500;
+  offer(1);
+  expect([lane.queuedFresh, requested]).toEqual([1, ['sweep']]);
 });

@@ -39,7 +39,8 @@ export class LaneIntake {
   /**
    * Takes a delivery that this process or a sibling has just committed. Returns false if this worker does not own its
    * shard. The answer to a commit or a hand-over may arrive late, when a sweep has already found the delivery. So a
-   * delivery that was started recently is ignored, and one with an old commit is loaded from the store.
+   * delivery that was started recently is ignored, and one with an old commit is loaded from the store. So is one that was
+   * committed before this worker took the lane over: the earlier owner may have sent it.
    */
   offer(delivery: NewDelivery, event: EventContent, { sentAt }: Commit): boolean {
     const { clock, lanes, budget, refill, scheduler, recentStarts } = this.#options;
@@ -47,7 +48,9 @@ export class LaneIntake {
     const lane = lanes.get(delivery.endpointId);
     if (lane === undefined) return this.#willOpen(delivery.endpointId);
     // The clocks of two processes differ, so a commit in the future is treated like an old one.
-    if (Math.abs(clock.now() - sentAt) >= MAX_COMMIT_AGE_MS || lane.isAdopted(delivery.id)) {
+    const isOld =
+      Math.abs(clock.now() - sentAt) >= MAX_COMMIT_AGE_MS || sentAt < lane.readProgress.takenOverAt;
+    if (isOld || lane.isAdopted(delivery.id)) {
       refill.request(lane, 'sweep');
       return true;
     }

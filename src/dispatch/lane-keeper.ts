@@ -116,7 +116,10 @@ export class LaneKeeper implements OwnershipListener {
     const lane = new Lane(endpoint, corrected, this.#newPace(endpoint, state.isNew), budget);
     lane.retryAfterCapMs = retryAfterCapMs;
     lane.isCareful = carefulShards.has(shard);
-    if (!state.isNew) lane.earlierRequestsUntil = clock.now() + endpoint.timeoutMs + ON_THE_WIRE_MARGIN_MS;
+    if (!state.isNew) {
+      lane.earlierRequestsUntil = clock.now() + endpoint.timeoutMs + ON_THE_WIRE_MARGIN_MS;
+      lane.readProgress.takenOverAt = clock.now();
+    }
     lanes.add(lane);
     if (openBatches !== undefined) this.#adopt(lane, openBatches);
     // Before anything is sent: an earlier owner may have this probe on the wire, and there is only one at a time.

@@ -21,6 +21,8 @@ export class ReadProgress {
   hasMoreFresh = true;
   freshCursor = 0;
   retryHorizon = 0;
+  /** When this worker took the lane over from another one, which may have sent deliveries of commits before. 0: it did not. */
+  takenOverAt = 0;
   /** What happened to the lane during the read. Null: it is not being read. Most lanes are not, and take less memory. */
   #read: RunningRead | null = null;
 

@@ -8,6 +8,7 @@ import type { LaneQueue } from './lane-queue.ts';
 export function stepClock(lane: Lane, queue: LaneQueue, stepMs: number): void {
   if (lane.holdUntil > 0) lane.holdUntil += stepMs;
   lane.earlierRequestsUntil += stepMs;
+  lane.readProgress.takenOverAt += stepMs;
   if (lane.failingSince !== null) lane.failingSince += stepMs;
   lane.breaker.onClockStepped(stepMs);
   lane.responseTimes.onClockStepped(stepMs);
