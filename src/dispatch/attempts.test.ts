@@ -65,6 +65,7 @@ describe('FAN-4: a delivery of an endpoint that debounces', () => {
   function newAttempts(settings: DebounceSettings | null) {
     let monotonic = 0;
     let isDeciding = false;
+    let isExpunged = false;
     const sent: AttemptRequest[] = [];
     const putBack: LaneItem[] = [];
     const loads: (() => void)[] = [];
@@ -73,7 +74,7 @@ describe('FAN-4: a delivery of an endpoint that debounces', () => {
       clock: { now: () => 1_000, monotonic: () => monotonic },
       ownership: { maySend: () => true },
       payloads: {
-        isExpunged: () => false,
+        isExpunged: () => isExpunged,
         load: (_: unknown, done: (loaded: EventContent) => void) => loads.push(() => done(event)),
       },
       converter: null,
@@ -106,6 +107,9 @@ describe('FAN-4: a delivery of an endpoint that debounces', () => {
       setDeciding: (is: boolean) => {
         isDeciding = is;
       },
+      expunge: () => {
+        isExpunged = true;
+      },
       /** Lets the payload arrive this long after the decision. */
       async finishLoad(afterMs: number) {
         await vi.waitFor(() => expect(loads).toHaveLength(1));
@@ -124,6 +128,15 @@ describe('FAN-4: a delivery of an endpoint that debounces', () => {
     start();
     await finishLoad(1_500);
     expect(sent).toMatchObject([{ debounced: 3 }]);
+  });
+
+  it('may no longer be sent when its payload was expunged while the request was prepared', async () => {
+    const { sent, start, finishLoad, expunge } = newAttempts(null);
+    start();
+    await finishLoad(0);
+    expect(sent[0]!.maySend()).toBe(true);
+    expunge();
+    expect(sent[0]!.maySend()).toBe(false);
   });
 
   it('is not sent while a decision runs that began before debounce was switched off', async () => {

@@ -64,6 +64,11 @@ it.each([['1'], ['2']])(
     await eventually('the connections are open', () => counts.open >= 400);
     // Long before the server would close those that it accepted, for their slow headers.
     await eventually('those above the limit are closed', () => counts.closed >= 100, { timeoutMs: 5000 });
+    // While they are open: with `--processes 2`, the supervisor hands them over one by one. It lacks descriptors too while many wait, and
+    // then the system closes some before a child has seen more than its limit.
+    await eventually('it is logged', () =>
+      posthorn.output().includes('too many connections; new ones are closed'),
+    );
     // On a connection that was open before.
     const event = await publish(posthorn, { type: 'order.created', data: 1, tenant: 'acme' });
     await receiver.waitFor(1);
@@ -74,7 +79,6 @@ it.each([['1'], ['2']])(
     });
     expect(await circuitOf(posthorn, endpoint.id)).toBe('closed');
     expect(await shortages(posthorn)).toBe(0);
-    expect(posthorn.output()).toContain('too many connections; new ones are closed');
   },
 );
 

@@ -9,6 +9,7 @@ import { type EndpointView, findEndpoint, listEndpoints } from '../../postgres/q
 import { HOUR, readEndpointTotals } from '../../postgres/queries/stats.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { DEFAULT_LIMIT, ListFilters, PageQuery, readCursor, toPage, typeFilter } from '../http/pagination.ts';
+import { ENDPOINT_BODY_BYTES } from '../http/v1.ts';
 import { withMessage } from '../http/validation.ts';
 import { exampleId, idParams, Nothing, Page, type Reasons } from '../openapi/describe.ts';
 import { EndpointPatch, NewEndpoint } from './schema.ts';
@@ -99,6 +100,7 @@ export function endpointRoutes(
     server.post<{ Body: NewEndpoint }>(
       '/endpoints',
       {
+        bodyLimit: ENDPOINT_BODY_BYTES,
         schema: {
           operationId: 'createEndpoint',
           summary: 'Create an endpoint',
@@ -173,6 +175,7 @@ export function endpointRoutes(
     server.patch<ById & { Body: EndpointPatch }>(
       '/endpoints/:id',
       {
+        bodyLimit: ENDPOINT_BODY_BYTES,
         schema: {
           operationId: 'updateEndpoint',
           summary: 'Change an endpoint',

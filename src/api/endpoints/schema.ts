@@ -14,6 +14,7 @@ import type { FieldError } from '../../domain/problem.ts';
 import { REGION_NAME, REGION_NAME_RULE } from '../../domain/region.ts';
 import { jitters, retryPresets } from '../../domain/retry.ts';
 import { findSettingErrors, MAX_PATCHED_HEADERS } from '../../manage/endpoint-patch.ts';
+import { MAX_METADATA_ENTRIES } from '../../manage/metadata.ts';
 import { documentedAs, Nullable, withLaterCheck, withLaterChecks, withMessage } from '../http/validation.ts';
 import { AuthSchema, TlsSchema } from './auth-schema.ts';
 import { Secret } from './secret-schema.ts';
@@ -137,6 +138,7 @@ export const settingsSchema = {
   metadata: Type.Optional(
     Nullable(
       Type.Record(Type.String({ maxLength: 128 }), Type.Unknown(), {
+        maxProperties: MAX_METADATA_ENTRIES,
         description: 'Your own data, at most 16 KiB.',
       }),
     ),
@@ -172,6 +174,8 @@ export const settingsSchema = {
   filter: Type.Optional(
     Nullable(
       Type.Record(Type.String(), Type.Unknown(), {
+        // More do not fit into the 16 KiB that a filter may have.
+        maxProperties: MAX_METADATA_ENTRIES,
         description: 'A condition on the content of events, such as {"data.amount": {"$gte": 100}}.',
       }),
     ),

@@ -3,11 +3,12 @@ import { Type } from 'typebox';
 import { type DescribedVersion, writeOpenApi } from '../../catalogue/documents/write-openapi.ts';
 import { latestVersion } from '../../domain/event-type-version.ts';
 import type { Pool } from '../../postgres/database.ts';
-import { listAllVersions } from '../../postgres/queries/event-type-versions.ts';
+import { listAllVersions, readCatalogueRevision } from '../../postgres/queries/event-type-versions.ts';
 import { type EventTypeRecord, listAllEventTypes } from '../../postgres/queries/event-types.ts';
 import { answerOf } from '../openapi/describe.ts';
 
 export function catalogueDocumentRoutes(pool: Pool): FastifyPluginAsync {
+  const document = new CatalogueDocument(pool);
   return async (server) => {
     server.get(
       '/catalogue/openapi.json',
@@ -27,10 +28,38 @@ export function catalogueDocumentRoutes(pool: Pool): FastifyPluginAsync {
           },
         },
       },
-      async (_request, reply) =>
-        reply.type('application/json').send(JSON.stringify(writeOpenApi(await describeAll(pool)), null, 2)),
+      async (_request, reply) => reply.type('application/json').send(await document.read()),
     );
   };
+}
+
+/**
+ * The document of the current catalogue, which is the same for every key. A large catalogue takes a second to write, so it is
+ * written once for each state of the catalogue.
+ */
+class CatalogueDocument {
+  readonly #pool: Pool;
+  #written: { readonly revision: string; readonly text: Promise<Buffer> } | null = null;
+
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  async read(): Promise<Buffer> {
+    const revision = await readCatalogueRevision(this.#pool);
+    if (this.#written?.revision !== revision) {
+      const written = { revision, text: this.#write() };
+      this.#written = written;
+      written.text.catch(() => {
+        if (this.#written === written) this.#written = null;
+      });
+    }
+    return this.#written.text;
+  }
+
+  async #write(): Promise<Buffer> {
+    return Buffer.from(JSON.stringify(writeOpenApi(await describeAll(this.#pool)), null, 2));
+  }
 }
 
 async function describeAll(pool: Pool): Promise<DescribedVersion[]> {

@@ -5,6 +5,7 @@ import type { Pool } from '../../postgres/database.ts';
 import { findEventType, listEventTypes } from '../../postgres/queries/event-types.ts';
 import { readNamedCursor, toNamedPage } from '../http/named-pages.ts';
 import { DEFAULT_LIMIT } from '../http/pagination.ts';
+import { CATALOGUE_BODY_BYTES } from '../http/v1.ts';
 import { Nothing, Page } from '../openapi/describe.ts';
 import { EventTypeBody, EventTypeList, EventTypeName, EventTypeSchema } from './schema.ts';
 import { showEventType } from './view.ts';
@@ -53,6 +54,7 @@ export function eventTypeRoutes(eventTypes: EventTypes, pool: Pool): FastifyPlug
     server.put<ByName & { Body: Static<typeof EventTypeBody> }>(
       '/event-types/:name',
       {
+        bodyLimit: CATALOGUE_BODY_BYTES,
         schema: {
           operationId: 'putEventType',
           summary: 'Create or replace an event type',

@@ -8,6 +8,7 @@ import {
   readVersions,
 } from '../../manage/event-type-versions.ts';
 import type { ApiDependencies } from '../dependencies.ts';
+import { CATALOGUE_BODY_BYTES } from '../http/v1.ts';
 import { EventTypeName } from './schema.ts';
 import { TOO_MANY_COMPARISONS, takeSchemaTurn } from './schema-turns.ts';
 import {
@@ -91,6 +92,7 @@ export function eventTypeVersionRoutes(
     server.post<ByVersion & { Body: Static<typeof EventTypeVersionBody> }>(
       '/event-types/:name/versions/:version/check',
       {
+        bodyLimit: CATALOGUE_BODY_BYTES,
         schema: {
           operationId: 'checkEventTypeVersion',
           summary: 'Compare a version with the one before, without storing it',
@@ -114,6 +116,7 @@ export function eventTypeVersionRoutes(
     server.put<ByVersion & { Body: Static<typeof EventTypeVersionBody> }>(
       '/event-types/:name/versions/:version',
       {
+        bodyLimit: CATALOGUE_BODY_BYTES,
         schema: {
           operationId: 'putEventTypeVersion',
           summary: 'Create or replace a version of an event type',

@@ -26,8 +26,12 @@ declare module 'fastify' {
   }
 }
 
-/** The largest body of a route that does not set its own limit: events may be larger. */
-export const SMALL_BODY_BYTES = 1024 * 1024;
+/** The largest body of a route that does not set its own limit: events may be larger. Checking a body of settings blocks the process. */
+export const SMALL_BODY_BYTES = 256 * 1024;
+/** An endpoint may have 50 headers of 4 KiB, 500 patterns, a filter, metadata and a certificate. */
+export const ENDPOINT_BODY_BYTES = 512 * 1024;
+/** A schema and an example, as a file that somebody formatted. */
+export const CATALOGUE_BODY_BYTES = 1024 * 1024;
 
 export function prepareV1(
   v1: FastifyInstance,

@@ -64,9 +64,10 @@ export function compileSchema(
     if (bodyRequired && part === 'body' && data === null)
       return { error: invalidField('body', 'is required: send a JSON object') };
     const value = isText ? fromText(schema, data) : (data ?? {});
-    if (validator.Check(value)) return part === 'body' ? { value } : checkText(value as object, part);
+    // First, because the validator visits every entry.
     const excess = part === 'body' ? findExcess(schema, value, '') : null;
     if (excess !== null) return { error: excess };
+    if (validator.Check(value)) return part === 'body' ? { value } : checkText(value as object, part);
     const errors = [...validator.Errors(value)] as SchemaError[];
     if (part !== 'body' && errors.every((error) => isForHandler(error, part)))
       return checkText(value as object, part);
@@ -81,6 +82,7 @@ const TOLERATED_UNKNOWN = 7;
 const MAX_NAMED_FIELDS = 10;
 
 interface CountedSchema {
+  readonly type?: unknown;
   readonly anyOf?: readonly CountedSchema[];
   readonly properties?: Readonly<Record<string, CountedSchema>>;
   readonly additionalProperties?: unknown;
@@ -89,14 +91,14 @@ interface CountedSchema {
 }
 
 /**
- * Counts before the validator looks for errors, because that visits every entry. Returns a problem for the first part of a body
+ * Counts before the validator runs, because that visits every entry. Returns a problem for the first part of a body
  * that has far too many entries.
  */
 function findExcess(schema: CountedSchema, value: unknown, path: string): Problem | null {
   if (typeof value !== 'object' || value === null) return null;
   const { anyOf, properties, maxItems, maxProperties } = schema;
   // Only `Nullable`: of other unions it is not known which one was meant.
-  if (anyOf?.length === 2) return findExcess(anyOf[0]!, value, path);
+  if (anyOf?.length === 2 && anyOf[1]!.type === 'null') return findExcess(anyOf[0]!, value, path);
   const limit = Array.isArray(value) ? maxItems : maxProperties;
   const names = Object.keys(value);
   if (limit !== undefined && names.length > limit + TOLERATED_EXCESS)

@@ -6,6 +6,7 @@ import {
   VERSION_RULE,
   validationModes,
 } from '../../domain/event-type-version.ts';
+import { MAX_METADATA_ENTRIES } from '../../manage/metadata.ts';
 import { PageQuery } from '../http/pagination.ts';
 import { RateLimitSchema } from '../http/rate-limit.ts';
 import { Nullable, withMessage } from '../http/validation.ts';
@@ -15,7 +16,9 @@ export const TenantBody = Type.Object(
   {
     name: Type.Optional(Type.String({ maxLength: 200 })),
     description: Type.Optional(Type.String({ maxLength: 2000 })),
-    metadata: Type.Optional(Type.Record(Type.String({ maxLength: 128 }), Type.Unknown())),
+    metadata: Type.Optional(
+      Type.Record(Type.String({ maxLength: 128 }), Type.Unknown(), { maxProperties: MAX_METADATA_ENTRIES }),
+    ),
     ingest_rate_limit: Type.Optional(Nullable(RateLimitSchema)),
     max_endpoints: Type.Optional(
       Nullable(

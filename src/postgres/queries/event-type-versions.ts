@@ -127,6 +127,19 @@ export async function loadSchema(
   return rows[0]?.schema ?? null;
 }
 
+/** Returns another text after every change of the catalogue. `xmin` is the transaction that wrote a row last. */
+export async function readCatalogueRevision(pool: Pool): Promise<string> {
+  const { rows } = await pool.query<{ revision: string }>({
+    name: 'catalogue_revision',
+    text: `
+      select md5(coalesce(string_agg(row, ',' order by row), '')) as revision
+        from (select name || ' ' || xmin || ' ' || updated_at as row from posthorn.event_types
+              union all
+              select event_type || '@' || version || ' ' || xmin || ' ' || updated_at from posthorn.event_type_versions) as rows`,
+  });
+  return rows[0]!.revision;
+}
+
 /** The versions of all types, each in the order of their creation. */
 export async function listAllVersions(pool: Pool): Promise<EventTypeVersionRecord[]> {
   const { rows } = await pool.query<EventTypeVersionRecord>(
