@@ -81,7 +81,7 @@ export function createKafkaSource({
     id: newId(clock.now()),
     name: `${hostname()}:${process.pid}`,
     store,
-    connect: async () => loadKafkaClient(clientOptionsOf(config)),
+    connect: async () => loadKafkaClient({ ...clientOptionsOf(config), maxWaitMs: maxWaitMsOf(config) }),
     writer: new RecordWriter({
       ...shared,
       batchBytes: config.ingestBatchBytes,
@@ -103,6 +103,15 @@ export function createKafkaSource({
     onProblem,
   });
 }
+
+/**
+ * A broker has one fetch at a time. A partition whose records are stored meanwhile waits until it ends, so events that clients
+ * publish need a short one.
+ */
+const ACCEPT_MAX_WAIT_MS = 20;
+
+const maxWaitMsOf = ({ backbone, kafkaMaxWaitMs }: Config): number =>
+  backbone === 'kafka' ? Math.min(kafkaMaxWaitMs, ACCEPT_MAX_WAIT_MS) : kafkaMaxWaitMs;
 
 /** Asks Kafka how long it may hold a record, in milliseconds. Null: Kafka is not configured. */
 export function recordLifetimeReader(config: Config): (() => Promise<number>) | null {

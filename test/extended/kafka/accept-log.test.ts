@@ -1,10 +1,13 @@
 /** POSTHORN_BACKBONE=kafka: events are accepted in a Kafka topic and moved to PostgreSQL (SCL-2). */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { checkKafka } from '../../../src/cli/doctor/check-kafka.ts';
+import { loadConfig } from '../../../src/config/index.ts';
+import { createAcceptClient } from '../../../src/kafka/accept-client.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { eventually } from '../../support/eventually.ts';
 import { missingKafka, TestBroker } from '../../support/kafka/broker.ts';
-import { deleteTopic, newProducer } from '../../support/kafka/topics.ts';
+import { createTopic, deleteTopic, newProducer } from '../../support/kafka/topics.ts';
 import { needs } from '../../support/needs.ts';
 import {
   type Answer,
@@ -258,6 +261,36 @@ describe('SCL-2: Kafka as the accept log', needs(missing), () => {
     await eventually('all are stored', async () => (await countEvents(database)) >= n, { timeoutMs: 60_000 });
     expect(await storedNumbers(database)).toEqual(numbers(0, n));
     await expectStatus(send(1000, 'k'), 202);
+  });
+
+  test('doctor checks the brokers and the topic', async () => {
+    const check = (env: Readonly<Record<string, string>>) =>
+      checkKafka(loadConfig({ mode: 'serve', flags: {}, env: { DATABASE_URL: 'postgres://db/x', ...env } }));
+    expect(await check({})).toBeNull();
+    const env = { POSTHORN_BACKBONE: 'kafka', POSTHORN_KAFKA_BROKERS: broker.address };
+    const fresh = await check({ ...env, POSTHORN_KAFKA_ACCEPT_TOPIC: newTopic() });
+    expect(fresh).toMatchObject({ state: 'ok', detail: expect.stringContaining('will create') });
+    const name = await createTopic(broker.address, { partitions: 3 });
+    const known = await check({ ...env, POSTHORN_KAFKA_ACCEPT_TOPIC: name });
+    expect(known).toMatchObject({ state: 'ok', detail: expect.stringContaining(`${name} (3 partitions)`) });
+    const away = await check({ ...env, POSTHORN_KAFKA_BROKERS: '127.0.0.1:1' });
+    expect(away).toMatchObject({ state: 'problem' });
+  });
+
+  test('a topic that could lose confirmed events, or is too small for the largest event, is not used', async () => {
+    const open = async (settings: Readonly<Record<string, string>>): Promise<number> => {
+      const name = await createTopic(broker.address, { settings });
+      const client = createAcceptClient(
+        { brokers: [broker.address], tls: null, sasl: null },
+        { name, partitions: 4, replicas: 1, minInsync: 1, retentionMs: 3_600_000, maxRecordBytes: 300_000 },
+      );
+      onTestFinished(() => client.close());
+      return client.openTopic();
+    };
+    await expect(open({ 'cleanup.policy': 'compact' })).rejects.toThrow('cleanup.policy');
+    await expect(open({ 'unclean.leader.election.enable': 'true' })).rejects.toThrow('unclean');
+    await expect(open({ 'max.message.bytes': '200000' })).rejects.toThrow('at least 300000');
+    expect(await open({})).toBe(1);
   });
 
   test('a record that is not an event of this deployment is set aside, and does not block', async () => {
