@@ -54,7 +54,7 @@ export async function createEventLog(
     stop: () => watch.stop(),
     async waitUntilStored(id) {
       if (!(await watch.waitUntilStored())) throw notStoredYet(id);
-      if (await isSetAside(pool, id)) throw setAside(id);
+      if (await isSetAside(pool, config.kafkaAcceptTopic, id)) throw setAside(id);
     },
   };
   if (!isInUse) return { deployment, eventLog: null, accepted };

@@ -1,4 +1,5 @@
 /** The client of the accept topic, on `@platformatic/kafka`. Loaded only with `POSTHORN_BACKBONE=kafka`. */
+import { setTimeout } from 'node:timers/promises';
 import { Admin, ConfigResourceTypes, noopSerializer, ProduceAcks, Producer } from '@platformatic/kafka';
 import type { AcceptClient } from './accept-log.ts';
 import type { KafkaClientOptions } from './client.ts';
@@ -50,7 +51,7 @@ export function createAcceptClient(connection: ConnectionOptions, topic: AcceptT
       try {
         await createTopic(admin, topic);
         await checkTopic(admin, topic);
-        const metadata = await admin.metadata({ topics: [topic.name], forceUpdate: true });
+        const metadata = await untilKnown(() => admin.metadata({ topics: [topic.name], forceUpdate: true }));
         return metadata.topics.get(topic.name)!.partitionsCount;
       } finally {
         await admin.close();
@@ -106,8 +107,24 @@ const DEFAULT_MESSAGE_BYTES = 2 ** 21;
 
 /** Throws if the topic, which an operator may have created, could lose confirmed records or refuse large ones. */
 async function checkTopic(admin: Admin, { name, maxRecordBytes }: AcceptTopic): Promise<void> {
-  const problem = findUnsafeSetting(await readSettings(admin, name), maxRecordBytes);
+  const settings = await untilKnown(() => readSettings(admin, name));
+  const problem = findUnsafeSetting(settings, maxRecordBytes);
   if (problem !== null) throw new Error(`the topic "${name}" cannot be used: ${problem}`);
+}
+
+const MAX_TRIES = 10;
+const TRY_EVERY_MS = 200;
+
+/** A broker does not know a topic right after another one has created it. */
+async function untilKnown<T>(ask: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (tries === MAX_TRIES) throw error;
+      await setTimeout(TRY_EVERY_MS);
+    }
+  }
 }
 
 const CHECKED = ['cleanup.policy', 'unclean.leader.election.enable', 'max.message.bytes'];
