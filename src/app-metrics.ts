@@ -4,6 +4,7 @@
 import { type Config, readVersion, retentionOf } from './config/index.ts';
 import type { Engine } from './create-engine.ts';
 import type { Ingest } from './create-ingest.ts';
+import { kafkaTopicsOf } from './create-kafka-source.ts';
 import type { RedisParts } from './create-redis.ts';
 import { type Deliverer, SHORTAGES } from './deliver/index.ts';
 import type { QueueDepth } from './dispatch/index.ts';
@@ -92,7 +93,7 @@ export class AppMetrics {
     const capped = { eventTypes: config.metricsEventTypes };
     this.attempts = new AttemptMetrics(capped);
     this.accepts = new AcceptMetrics(capped);
-    this.kafka = new KafkaMetrics(config.kafkaSourceTopics);
+    this.kafka = new KafkaMetrics(kafkaTopicsOf(config));
     const { metrics } = this;
     for (const { source } of [
       this.attempts,
@@ -174,7 +175,7 @@ export class AppMetrics {
         deadLetters: () => this.#countDeadLetters(pool, parts.clock),
         outbox: () => parts.outbox.readLag(),
         relays: () => listRelaySources(pool),
-        kafka: () => listKafkaPartitions(pool, this.#config.kafkaSourceTopics),
+        kafka: () => listKafkaPartitions(pool, kafkaTopicsOf(this.#config)),
         storage: () => this.#readStorage(pool, parts.clock),
         regions: async () => measureRegions(await listRegions(pool, this.#config.deadAfterMs), parts),
       },

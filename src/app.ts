@@ -123,6 +123,8 @@ function servicesOf(parts: AppParts, listener: Listener, connections: Service): 
     onStop(() => Promise.all([deliverer.close(), mailer.close()])),
     onStop(() => convertStage.running?.pool.close()),
     ...(redis === null ? [] : [redis.link]),
+    ...(parts.accepted === null ? [] : [parts.accepted]),
+    ...(parts.eventLog === null ? [] : [parts.eventLog.log]),
     inParallel(parts.tail, background.stats),
     notifier,
     engine,

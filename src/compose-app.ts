@@ -6,6 +6,7 @@ import { type Config, readVersion } from './config/index.ts';
 import { type Background, createBackground } from './create-background.ts';
 import { type ConvertStage, createConversions } from './create-conversions.ts';
 import { createEngine, type Engine } from './create-engine.ts';
+import { createEventLog, type EventLogParts } from './create-event-log.ts';
 import { createHandOver } from './create-hand-over.ts';
 import { createIngest, type Ingest } from './create-ingest.ts';
 import { createReadinessCheck, createReadinessWatch, watchAccepts } from './create-readiness.ts';
@@ -27,7 +28,9 @@ import { EngineTelemetry } from './engine-telemetry.ts';
 import { Confirmations } from './manage/confirmations.ts';
 import { openStore, type Store } from './open-store.ts';
 import { OutboxWatch } from './outbox-watch.ts';
+import type { AcceptLog } from './ports/accept-log.ts';
 import type { Notifier } from './ports/notifier.ts';
+import type { RateBuckets } from './ports/rate-limits.ts';
 import type { Database } from './postgres/database.ts';
 import { PostgresNotifier } from './postgres/notifier.ts';
 import { LiveTail, MAX_MISSED_ANNOUNCEMENTS, TailChannels } from './telemetry/live-tail/index.ts';
@@ -53,6 +56,8 @@ export interface AppParts {
   readonly tail: LiveTail;
   readonly engine: Engine;
   readonly ingest: Ingest;
+  readonly eventLog: EventLogParts['eventLog'];
+  readonly accepted: EventLogParts['accepted'];
   readonly tenants: TenantSync;
   readonly catalogue: CatalogueSync;
   readonly convertStage: ConvertStage;
@@ -118,24 +123,9 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
     { ...config, workerName },
   );
   const { acceptLog, accepts } = watchAccepts(store.acceptLog, clock);
-  const ingest = createIngest(
-    { ...store, acceptLog, rateBuckets, clock, random: Math.random },
-    {
-      router: engine.router,
-      observers: {
-        metrics: metrics?.accepts,
-        tail,
-        tracer,
-        onFailed: (error) => onProblem('show accepted events in live tails and traces', error),
-      },
-      schemaMetrics: metrics?.accepts,
-      onBatchWritten: metrics?.acceptCommits.written,
-      isStoreQuiet: engine.isStoreQuiet,
-      deliveryLoad: () => engine.deliveryLoad,
-      onProblem,
-    },
-    config,
-  );
+  const logParts = await createEventLog(options, store);
+  const { eventLog } = logParts;
+  const ingest = openIngest(options, { store, acceptLog, eventLog, rateBuckets, engine, tail });
   const parts = {
     config,
     store,
@@ -150,12 +140,14 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
     mailer,
     confirmations,
     convertStage,
+    ...logParts,
     metrics,
     address,
     program: options.program,
     isStopping: options.isStopping,
     onProblem,
   };
+  if (metrics !== null && eventLog !== null) metrics.kafka.acceptLog = eventLog.log.counts;
   metrics?.connect({ ...parts, ...store, tailChannels });
   const tenants = new TenantSync(parts);
   const catalogue = new CatalogueSync({ ...parts, catalogue: store.catalogue });
@@ -165,6 +157,41 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
   const outboxWatch = new OutboxWatch({ outbox: store.outbox, clock, log });
   const servers = await createServers({ ...parts, egress, tail, tracer, gatherMetrics, findMissing });
   return { ...parts, tail, tenants, catalogue, background, readiness, outboxWatch, servers };
+}
+
+interface IngestParts {
+  readonly store: Store;
+  readonly acceptLog: AcceptLog;
+  readonly eventLog: EventLogParts['eventLog'];
+  readonly rateBuckets: RateBuckets;
+  readonly engine: Engine;
+  readonly tail: LiveTail;
+}
+
+function openIngest(
+  { config, clock, metrics, tracer, onProblem }: ComposeOptions,
+  { store, acceptLog, eventLog, rateBuckets, engine, tail }: IngestParts,
+): Ingest {
+  const ports = { ...store, acceptLog, rateBuckets, clock, random: Math.random };
+  return createIngest(
+    eventLog === null ? ports : { ...ports, eventLog },
+    {
+      router: engine.router,
+      observers: {
+        metrics: metrics?.accepts,
+        tail,
+        tracer,
+        onFailed: (error) => onProblem('show accepted events in live tails and traces', error),
+      },
+      schemaMetrics: metrics?.accepts,
+      onBatchWritten: metrics?.acceptCommits.written,
+      isStoreQuiet: engine.isStoreQuiet,
+      // While PostgreSQL is slow, events wait in the log: that is what it is for.
+      deliveryLoad: () => (eventLog === null ? engine.deliveryLoad : { ...engine.deliveryLoad, commitMs: 0 }),
+      onProblem,
+    },
+    config,
+  );
 }
 
 /** The messages of live tails go through Redis if it is configured. */

@@ -24,6 +24,8 @@ export interface BackgroundOptions {
   readonly log: Log;
   readonly engine: Engine;
   readonly ingest: Ingest;
+  /** Identifies the records of the accept topic that belong to this database. */
+  readonly deployment: string;
   readonly notifier: Notifier;
   readonly metrics: AppMetrics | null;
   /** Changes when the server listens on a port that the system chose. */

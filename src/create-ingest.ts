@@ -16,9 +16,11 @@ import {
   FanOutWriter,
   KnownTenants,
   LoadShedder,
+  LogQueue,
   SchemaCheck,
   type SchemaFailureMetrics,
   SchemaFailures,
+  StoreQueue,
   Subscriptions,
   sliceRowsOf,
   TenantRates,
@@ -26,6 +28,7 @@ import {
 import type { AcceptLog, EventLookup } from './ports/accept-log.ts';
 import type { CatalogueStore } from './ports/catalogue-store.ts';
 import type { EndpointDirectory } from './ports/endpoint-directory.ts';
+import type { EventLog, KeyClaims } from './ports/event-log.ts';
 import type { FanOutStore } from './ports/fan-out-store.ts';
 import type { RateBuckets, RateLimits, TenantLimits } from './ports/rate-limits.ts';
 import type { DeliveryRouter } from './ports/stages.ts';
@@ -33,6 +36,8 @@ import type { DeliveryRouter } from './ports/stages.ts';
 export interface IngestPorts {
   readonly acceptLog: AcceptLog;
   readonly eventLookup: EventLookup;
+  /** Where published events wait before they are stored. Absent: they are stored at once. */
+  readonly eventLog?: { readonly log: EventLog; readonly claims: KeyClaims } | undefined;
   readonly fanOuts: FanOutStore;
   readonly endpoints: EndpointDirectory;
   readonly tenantLimits: TenantLimits;
@@ -137,6 +142,7 @@ export function createIngest(ports: IngestPorts, stages: IngestStages, config: I
     isStoreQuiet: stages.isStoreQuiet ?? (() => false),
     onProblem: stages.onProblem,
   });
+  const observers = new AcceptObservers(stages.observers ?? {});
   const writer = new BatchWriter({
     acceptLog,
     endpoints,
@@ -150,7 +156,7 @@ export function createIngest(ports: IngestPorts, stages: IngestStages, config: I
       sliceRows: sliceRowsOf(deliveriesPerCommit),
       maxUnwritten: config.tenantUnwrittenDeliveries,
     }),
-    observers: new AcceptObservers(stages.observers ?? {}),
+    observers,
     clock,
     random,
     idempotencyTtlMs: config.idempotencyTtlMs,
@@ -161,19 +167,9 @@ export function createIngest(ports: IngestPorts, stages: IngestStages, config: I
 
   const schemas = createSchemaCheck(ports, stages);
 
+  const queue = createQueue(ports, stages, config, { writer, subscriptions, observers, shedder });
   return {
-    acceptor: new Acceptor({
-      admission,
-      schemas,
-      writer,
-      clock,
-      batchRows: config.ingestBatchRows,
-      batchBytes: config.ingestBatchBytes,
-      onBatchWritten(items, waitedMs, tookMs) {
-        shedder.recordCommit(tookMs);
-        stages.onBatchWritten?.(items, waitedMs, tookMs);
-      },
-    }),
+    acceptor: new Acceptor({ admission, schemas, queue, clock }),
     committedEvents: new CommittedEvents({ acceptLog, writer, clock, schemas }),
     fanOutWriter,
     shedder,
@@ -185,6 +181,40 @@ export function createIngest(ports: IngestPorts, stages: IngestStages, config: I
       return tenantRates.reload();
     },
   };
+}
+
+interface QueueParts {
+  readonly writer: BatchWriter;
+  readonly subscriptions: Subscriptions;
+  readonly observers: AcceptObservers;
+  readonly shedder: LoadShedder;
+}
+
+function createQueue(
+  { eventLog, clock }: IngestPorts,
+  stages: IngestStages,
+  config: IngestConfig,
+  { writer, subscriptions, observers, shedder }: QueueParts,
+): StoreQueue | LogQueue {
+  const batches = {
+    clock,
+    batchRows: config.ingestBatchRows,
+    batchBytes: config.ingestBatchBytes,
+    onBatchWritten(items: number, waitedMs: number, tookMs: number) {
+      shedder.recordCommit(tookMs);
+      stages.onBatchWritten?.(items, waitedMs, tookMs);
+    },
+  };
+  return eventLog === undefined
+    ? new StoreQueue({ ...batches, writer })
+    : new LogQueue({
+        ...batches,
+        ...eventLog,
+        subscriptions,
+        observers,
+        idempotencyTtlMs: config.idempotencyTtlMs,
+        giveUpAfterMs: GIVE_UP_AFTER_MS,
+      });
 }
 
 function followSubscriptions(endpoints: EndpointDirectory): Subscriptions {

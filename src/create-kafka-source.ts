@@ -11,6 +11,8 @@ import { newId } from './domain/ids.ts';
 import { readTraceContext } from './domain/trace-context.ts';
 import { readEventFromParts, readJsonFields } from './ingest/index.ts';
 import {
+  AcceptedRecords,
+  type ClusterDescription,
   type KafkaClientOptions,
   KafkaSource,
   loadKafkaClient,
@@ -26,6 +28,8 @@ import type { Log } from './telemetry/log.ts';
 export interface KafkaSourceParts {
   readonly config: Config;
   readonly store: { readonly kafka: KafkaStore };
+  /** Identifies the records of the accept topic that belong to this database. */
+  readonly deployment: string;
   readonly ingest: Pick<Ingest, 'committedEvents' | 'tenantRates'>;
   readonly clock: Clock;
   readonly log: Log;
@@ -36,6 +40,7 @@ export interface KafkaSourceParts {
 export function createKafkaSource({
   config,
   store: { kafka: store },
+  deployment,
   ingest,
   clock,
   log,
@@ -58,6 +63,7 @@ export function createKafkaSource({
     sink: ingest.committedEvents,
     mapping,
     readEvent: (mapped: MappedRecord) => readEvent(mapped, config),
+    accepted: new AcceptedRecords(config.kafkaAcceptTopic, deployment, store),
     tenantRates: ingest.tenantRates,
     clock,
     batchRows: config.ingestBatchRows,
@@ -75,7 +81,7 @@ export function createKafkaSource({
     id: newId(clock.now()),
     name: `${hostname()}:${process.pid}`,
     store,
-    connect: async () => loadKafkaClient(clientOptionsOf(config)),
+    connect: async () => loadKafkaClient({ ...clientOptionsOf(config), maxWaitMs: maxWaitMsOf(config) }),
     writer: new RecordWriter({
       ...shared,
       batchBytes: config.ingestBatchBytes,
@@ -85,6 +91,7 @@ export function createKafkaSource({
     waitingRecords: new WaitingRecords(shared),
     clock,
     topics: config.kafkaSourceTopics,
+    accept: { name: config.kafkaAcceptTopic, isInUse: config.backbone === 'kafka' },
     start: config.kafkaStart,
     renewMs: config.kafkaRenewMs,
     leaseMs: config.kafkaLeaseMs,
@@ -97,10 +104,20 @@ export function createKafkaSource({
   });
 }
 
+/**
+ * A broker has one fetch at a time. A partition whose records are stored meanwhile waits until it ends, so events that clients
+ * publish need a short one.
+ */
+const ACCEPT_MAX_WAIT_MS = 20;
+
+const maxWaitMsOf = ({ backbone, kafkaMaxWaitMs }: Config): number =>
+  backbone === 'kafka' ? Math.min(kafkaMaxWaitMs, ACCEPT_MAX_WAIT_MS) : kafkaMaxWaitMs;
+
 /** Asks Kafka how long it may hold a record, in milliseconds. Null: Kafka is not configured. */
 export function recordLifetimeReader(config: Config): (() => Promise<number>) | null {
-  if (config.kafkaBrokers.length === 0) return null;
-  return async () => loadRecordLifetime(clientOptionsOf(config), config.kafkaSourceTopics);
+  const topics = kafkaTopicsOf(config);
+  if (config.kafkaBrokers.length === 0 || topics.length === 0) return null;
+  return async () => loadRecordLifetime(clientOptionsOf(config), topics);
 }
 
 /** The producer has already committed the record, so any text is accepted as idempotency key, as from the outbox. */
@@ -114,7 +131,25 @@ function readEvent({ fields, data, traceparent }: MappedRecord, config: Config):
   });
 }
 
-function clientOptionsOf(config: Config): KafkaClientOptions {
+/** Asks Kafka about the topics that are read. Throws if no broker answers. */
+export async function describeKafka(config: Config): Promise<ClusterDescription> {
+  const client = await loadKafkaClient(clientOptionsOf(config));
+  try {
+    return await client.describe(kafkaTopicsOf(config));
+  } finally {
+    await client.close();
+  }
+}
+
+/** The topics that are read. */
+export const kafkaTopicsOf = ({
+  kafkaSourceTopics,
+  kafkaAcceptTopic,
+  backbone,
+}: Config): readonly string[] =>
+  backbone === 'kafka' ? [...kafkaSourceTopics, kafkaAcceptTopic] : kafkaSourceTopics;
+
+export function clientOptionsOf(config: Config): KafkaClientOptions {
   const { kafkaSasl, kafkaUsername, kafkaPassword } = config;
   const read = (file: string | null): Buffer | undefined => (file === null ? undefined : readFileSync(file));
   return {

@@ -14,8 +14,9 @@ import { type ConfigWithKeys, retentionOf } from './config/index.ts';
 import { connectionLimit, readDescriptorLimit } from './connection-limit.ts';
 import type { ConvertStage } from './create-conversions.ts';
 import type { Engine } from './create-engine.ts';
+import type { EventLogParts } from './create-event-log.ts';
 import type { Ingest } from './create-ingest.ts';
-import { recordLifetimeReader } from './create-kafka-source.ts';
+import { kafkaTopicsOf, recordLifetimeReader } from './create-kafka-source.ts';
 import { createChallenger, type Deliverer, type EgressPolicy } from './deliver/index.ts';
 import type { Clock } from './domain/clock.ts';
 import type { Confirmations } from './manage/confirmations.ts';
@@ -42,6 +43,7 @@ export interface ServerOptions {
   readonly rateBuckets: RateBuckets;
   readonly deliverer: Deliverer;
   readonly confirmations: Confirmations;
+  readonly accepted: EventLogParts['accepted'];
   readonly convertStage: ConvertStage;
   readonly egress: EgressPolicy;
   readonly tail: LiveTail;
@@ -134,7 +136,8 @@ function apiDependencies(options: ServerOptions): ApiDependencies {
     },
     readStorage: () =>
       reportStorage(pool, { clock, days: retentionOf(config), partitionDays: config.partitionDays }),
-    kafkaTopics: config.kafkaSourceTopics,
+    kafkaTopics: kafkaTopicsOf(config),
+    accepted: options.accepted,
     statsCacheMs: config.statsCacheMs,
     statsMinutesMs: config.statsMinutesMs,
     portalOrigins: config.portalOrigins,
@@ -223,6 +226,7 @@ function createAuthenticator(
     isTrustedProxy,
     operatorTenant: config.operatorTenant,
     sessions,
+    staleMs: config.backbone === 'kafka' ? config.acceptWithoutDatabaseMs : 0,
   });
   notifier.subscribe('keys', () => authenticator.clear());
   notifier.onReconnected(() => authenticator.clear());

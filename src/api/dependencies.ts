@@ -13,6 +13,7 @@ import type { RelaySource } from '../postgres/queries/relay-sources.ts';
 import type { LiveTail } from '../telemetry/live-tail/index.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Tracer } from '../telemetry/tracing.ts';
+import type { AcceptedEvents } from './events/accepted-events.ts';
 import type { Authenticator } from './http/authenticator.ts';
 import type { IsTrustedProxy } from './http/client-address.ts';
 import type { IdempotencyOptions } from './http/idempotent-requests.ts';
@@ -43,6 +44,8 @@ export interface ApiDependencies {
   readonly readStorage: () => Promise<StorageReport>;
   /** The Kafka topics that are read. */
   readonly kafkaTopics: readonly string[];
+  /** Null: every accepted event is in the database. */
+  readonly accepted: AcceptedEvents | null;
   /** How long statistics are cached. */
   readonly statsCacheMs: number;
   /** How long statistics by the minute are kept. */

@@ -118,10 +118,33 @@ export const checks: readonly Check[] = [
   {
     about: ['kafkaBrokers', 'kafkaSourceTopics'],
     problem: ({ kafkaBrokers, kafkaSourceTopics }, name) =>
-      (kafkaBrokers.length === 0) === (kafkaSourceTopics.length === 0)
+      kafkaBrokers.length > 0 || kafkaSourceTopics.length === 0
         ? null
-        : `${name('kafkaBrokers')} and ${name('kafkaSourceTopics')} must be set together`,
+        : `${name('kafkaSourceTopics')} needs ${name('kafkaBrokers')}`,
   },
+  {
+    about: ['backbone', 'kafkaBrokers'],
+    problem: ({ backbone, kafkaBrokers }, name) =>
+      backbone === 'postgres' || kafkaBrokers.length > 0
+        ? null
+        : `${name('backbone')}=kafka needs ${name('kafkaBrokers')}`,
+  },
+  {
+    about: ['kafkaAcceptTopic'],
+    problem: ({ kafkaAcceptTopic }, name) =>
+      /^(?!\.{1,2}$)[A-Za-z0-9._-]+$/.test(kafkaAcceptTopic)
+        ? null
+        : `${name('kafkaAcceptTopic')} must have letters, digits, dots, hyphens and underscores only`,
+  },
+  {
+    // Otherwise the records of producers would be taken for events that Posthorn wrote.
+    about: ['kafkaAcceptTopic', 'kafkaSourceTopics'],
+    problem: ({ kafkaAcceptTopic, kafkaSourceTopics }, name) =>
+      kafkaSourceTopics.includes(kafkaAcceptTopic)
+        ? `${name('kafkaSourceTopics')} must not contain ${name('kafkaAcceptTopic')} (${kafkaAcceptTopic})`
+        : null,
+  },
+  atMost('kafkaAcceptMinInsync', 'kafkaAcceptReplicas', String),
   {
     about: ['kafkaSasl', 'kafkaUsername', 'kafkaPassword'],
     problem: ({ kafkaSasl, kafkaUsername, kafkaPassword }, name) =>

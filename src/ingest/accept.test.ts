@@ -8,6 +8,8 @@ import { Admission } from './admission.ts';
 import type { SchemaCheck } from './schema-check.ts';
 import type { SchemaFailures } from './schema-failures.ts';
 
+const emptyQueue = { isStore: true, waitedMs: 0, waitUntilIdle: async () => {} };
+
 test('VER-1: events that wait for a schema count as waiting, so that they cannot fill the memory', async () => {
   const gate = Promise.withResolvers<NewEvent>();
   const acceptor = new Acceptor({
@@ -20,14 +22,12 @@ test('VER-1: events that wait for a schema count as waiting, so that they cannot
       queueEvents: 4,
       queueBytes: 10_000,
     }),
-    writer: { write: () => expect.unreachable(), writeFirst: () => expect.unreachable() },
+    queue: { ...emptyQueue, add: () => expect.unreachable() },
     schemas: {
       check: { check: () => gate.promise } as unknown as SchemaCheck,
       failures: {} as SchemaFailures,
     },
     clock: systemClock,
-    batchRows: 10,
-    batchBytes: 10_000,
   });
   const publish = () => acceptor.accept({ tenant: 'acme', type: 'a.b', data: Buffer.from('1') } as NewEvent);
 
@@ -51,18 +51,14 @@ test('ACC-3: the events of one request keep their order, also if some of them na
       queueEvents: 100,
       queueBytes: 10_000,
     }),
-    writer: {
-      async write(batch) {
-        for (const { event, resolve } of batch) {
-          stored.push(String(event.data));
-          resolve({} as never);
-        }
+    queue: {
+      ...emptyQueue,
+      add({ event, resolve }) {
+        stored.push(String(event.data));
+        resolve({} as never);
       },
-      writeFirst: () => expect.unreachable(),
     },
     clock: systemClock,
-    batchRows: 10,
-    batchBytes: 10_000,
   });
   const named = { endpointIds: [newId(0)], deliverAt: null };
   await Promise.all(

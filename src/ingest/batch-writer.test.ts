@@ -10,6 +10,7 @@ import { Admission } from './admission.ts';
 import { BatchWriter } from './batch-writer.ts';
 import { CommittedEvents } from './committed-events.ts';
 import { KnownTenants } from './known-tenants.ts';
+import { StoreQueue } from './store-queue.ts';
 import { Subscriptions } from './subscriptions.ts';
 
 const event = (idempotencyKey: string | null, type = 'a.b'): NewEvent => ({
@@ -63,10 +64,13 @@ function newAcceptor(acceptLog: AcceptLog, accepted: string[]): Acceptor {
       queueEvents: 100,
       queueBytes: 100_000,
     }),
-    writer: newWriter(acceptLog, accepted, subscriptions),
+    queue: new StoreQueue({
+      writer: newWriter(acceptLog, accepted, subscriptions),
+      clock,
+      batchRows: 10,
+      batchBytes: 100_000,
+    }),
     clock,
-    batchRows: 10,
-    batchBytes: 100_000,
   });
 }
 

@@ -11,6 +11,7 @@ export { FanOutWriter } from './fan-out-writer.ts';
 export { expectJson, JsonDepthError, JsonSyntaxError } from './json-scan.ts';
 export { KnownTenants } from './known-tenants.ts';
 export { LoadShedder } from './load-shedder.ts';
+export { LogQueue } from './log-queue.ts';
 export type { Accepted } from './pending-event.ts';
 export {
   ENVELOPE_BYTES,
@@ -24,5 +25,6 @@ export {
 export { readEventFromParts, readJsonFields } from './read-record.ts';
 export { SchemaCheck } from './schema-check.ts';
 export { type SchemaFailureMetrics, SchemaFailures } from './schema-failures.ts';
+export { StoreQueue } from './store-queue.ts';
 export { Subscriptions } from './subscriptions.ts';
 export { TenantRates } from './tenant-rates.ts';

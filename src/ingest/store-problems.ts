@@ -49,3 +49,25 @@ export const tooManyEndpoints = (matched: number, maxDeliveries: number): Proble
     'invalid',
     `The event matches ${matched} endpoints, and an event can have at most ${maxDeliveries} deliveries. Nothing was stored: publish it several times, with \`channels\` or \`endpoint_ids\` that divide the endpoints.`,
   );
+
+/** For an event that may be in the log, or not. */
+export const logDidNotAnswer = (cause: unknown): Problem =>
+  new Problem(
+    'unavailable',
+    'Kafka did not confirm the event in time. The event may or may not be stored: try again with the same idempotency key.',
+    { retryAfterSeconds: 2, cause },
+  );
+
+/** For an event that arrived before this process could reach the log. Nothing was stored. */
+export const logIsAway = (): Problem =>
+  new Problem('unavailable', 'The event was not stored: Kafka does not answer. Try again later.', {
+    retryAfterSeconds: 2,
+  });
+
+/** For an event whose idempotency key could not be checked. The event is not in the log. */
+export const claimFailed = (cause: unknown): Problem =>
+  new Problem(
+    'unavailable',
+    'The event was not stored: the database that has the idempotency keys did not answer. Try again with the same key.',
+    { retryAfterSeconds: 2, cause },
+  );

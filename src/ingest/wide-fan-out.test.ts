@@ -10,6 +10,7 @@ import { Admission } from './admission.ts';
 import { BatchWriter } from './batch-writer.ts';
 import { CommittedEvents } from './committed-events.ts';
 import { KnownTenants } from './known-tenants.ts';
+import { StoreQueue } from './store-queue.ts';
 import { Subscriptions } from './subscriptions.ts';
 
 const endpointsOf = (tenant: string, count: number) =>
@@ -77,7 +78,8 @@ function newIngest(wideCommits: Promise<void> = Promise.resolve()) {
     queueEvents: 100,
     queueBytes: 100_000,
   });
-  const acceptor = new Acceptor({ admission, writer, clock, batchRows: 100, batchBytes: 100_000 });
+  const queue = new StoreQueue({ writer, clock, batchRows: 100, batchBytes: 100_000 });
+  const acceptor = new Acceptor({ admission, queue, clock });
   const committedEvents = new CommittedEvents({ acceptLog, writer, clock });
   const shown = () => commits.map((events) => events.map(({ tenant, data }) => `${tenant} ${data}`));
   return { acceptor, committedEvents, shown };

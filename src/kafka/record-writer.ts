@@ -21,6 +21,7 @@ import { isProblem, Problem } from '../domain/problem.ts';
 import type { KafkaStore, ParkedRecord } from '../ports/kafka-store.ts';
 import type { RateLimits } from '../ports/rate-limits.ts';
 import { isStoreOutage, storeFailureOf } from '../ports/store-error.ts';
+import type { AcceptedRecords } from './accepted-records.ts';
 import { type MappedRecord, type RecordMapping, UnmappedRecordError } from './mapping.ts';
 import type { PartitionState, PausedReason } from './partition-state.ts';
 import type { KafkaRecord } from './record.ts';
@@ -36,6 +37,8 @@ export interface RecordWriterOptions {
   readonly mapping: RecordMapping;
   /** Validates the fields as the API does. Throws a `Problem`. */
   readonly readEvent: (mapped: MappedRecord) => NewEvent;
+  /** The records of the accept topic. Null: the process does not read it. */
+  readonly accepted?: AcceptedRecords | null;
   readonly tenantRates: RateLimits;
   readonly clock: Clock;
   readonly batchRows: number;
@@ -100,7 +103,7 @@ export class RecordWriter {
     for (const chunk of this.#chunksOf(records, nextOffset)) {
       if (state.isLost || this.#isStopping || FULL.has(state.pausedReason)) return;
       await this.#countRejected(state);
-      await this.#writeChunk(state, chunk);
+      await this.#writeChunk(state, await this.#leaveOut(state, chunk));
     }
   }
 
@@ -122,6 +125,13 @@ export class RecordWriter {
       yield { records: records.slice(from, to), upTo: records[to]?.offset ?? nextOffset };
       from = to;
     }
+  }
+
+  /** Leaves out records of the accept topic that a producer wrote twice, or whose tenant was deleted since. */
+  async #leaveOut({ topic }: PartitionState, chunk: Chunk): Promise<Chunk> {
+    const { accepted } = this.#options;
+    if (accepted?.topic !== topic) return chunk;
+    return { ...chunk, records: await accepted.select(chunk.records) };
   }
 
   async #writeChunk(state: PartitionState, chunk: Chunk): Promise<void> {
@@ -166,11 +176,7 @@ export class RecordWriter {
           this.#pausePartition(state, 'rejected_full', REJECTED_PAUSE_MS);
           return { events, parked, upTo: record.offset };
         }
-        parked.push({
-          ...this.#park(record, 'rejected', event),
-          // Expunging a tenant finds its rejected records by this name.
-          tenant: this.#options.mapping.tenantOf(record),
-        });
+        parked.push(this.#park(record, 'rejected', event));
       } else if (!this.#mustWait(state, event.tenant)) events.set(record, event);
       else if (state.waiting + parked.length < this.#options.maxWaiting) {
         state.waitingTenants = new Set([...state.waitingTenants, event.tenant]);
@@ -192,15 +198,19 @@ export class RecordWriter {
     state.resumeAt = this.#options.clock.monotonic() + ms;
   }
 
+  /** The limit of the tenant applied when the API accepted a record of the accept topic. */
   #mustWait(state: PartitionState, tenant: string): boolean {
+    if (state.topic === this.#options.accepted?.topic) return state.waitingTenants.has(tenant);
     return state.waitingTenants.has(tenant) || this.#options.tenantRates.take(tenant) > 0;
   }
 
   /** Returns the event, or why the record cannot become one. */
   #read(state: Pick<PartitionState, 'topicId'>, record: KafkaRecord): CommittedEvent | string {
+    const { accepted, mapping, readEvent } = this.#options;
     try {
-      const mapped = this.#options.mapping.map(record);
-      const event = this.#options.readEvent(mapped);
+      if (record.topic === accepted?.topic) return { ...accepted.read(record), outboxSeq: null };
+      const mapped = mapping.map(record);
+      const event = readEvent(mapped);
       return { ...event, id: this.#idOf(state, record, mapped.happenedAt), outboxSeq: null };
     } catch (error) {
       if (error instanceof UnmappedRecordError || error instanceof Problem) return shorten(error.message);
@@ -219,12 +229,15 @@ export class RecordWriter {
     const { topic, partition, key, value, headers, timestampMs } = record;
     const offset = String(record.offset);
     if (reason !== null) this.#options.onRejected({ topic, partition, offset }, reason);
-    const id = newEventId(this.#options.clock.now());
+    const { accepted, mapping, clock } = this.#options;
+    const known = record.topic === accepted?.topic ? accepted.identify(record) : null;
     return {
-      id,
+      // The client of the API knows the id of a record of the accept topic.
+      id: known?.id ?? newEventId(clock.now()),
       offset,
       state: parkedState,
-      tenant: null,
+      // Expunging a tenant finds its rejected records by this name.
+      tenant: known?.tenant ?? (parkedState === 'rejected' ? mapping.tenantOf(record) : null),
       key,
       value,
       headers,

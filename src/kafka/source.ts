@@ -21,7 +21,7 @@ import type { FetchedPartition, KafkaClient } from './client.ts';
 import { OFFSET_OUT_OF_RANGE } from './client.ts';
 import { PartitionState, type PausedReason } from './partition-state.ts';
 import type { RecordWriter } from './record-writer.ts';
-import { type KnownTopics, Topics } from './topics.ts';
+import { type KnownTopics, Topics, type TopicsOptions } from './topics.ts';
 import type { WaitingRecords } from './waiting-records.ts';
 
 export interface KafkaSourceOptions {
@@ -34,6 +34,7 @@ export interface KafkaSourceOptions {
   readonly waitingRecords: WaitingRecords;
   readonly clock: Clock;
   readonly topics: readonly string[];
+  readonly accept?: TopicsOptions['accept'];
   readonly start: 'earliest' | 'latest';
   readonly renewMs: number;
   readonly leaseMs: number;
@@ -112,9 +113,9 @@ export class KafkaSource {
   }
 
   async #renewLease(): Promise<void> {
-    const { store, id, name, leaseMs, clock, topics, start } = this.#options;
+    const { store, id, name, leaseMs, clock, topics, accept, start } = this.#options;
     this.#client ??= await this.#options.connect();
-    this.#topics ??= new Topics({ client: this.#client, store, names: topics, start, clock });
+    this.#topics ??= new Topics({ client: this.#client, store, names: topics, accept, start, clock });
     const known = await this.#refresh(this.#topics);
     if (this.#isStopping || known === null) return;
     // Also if no topic exists, because records of deleted topics may wait.

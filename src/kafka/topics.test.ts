@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { systemClock } from '../domain/clock.ts';
 import type { KafkaStore } from '../ports/kafka-store.ts';
 import type { KafkaClient, TopicDescription } from './client.ts';
-import { Topics } from './topics.ts';
+import { Topics, type TopicsOptions } from './topics.ts';
 
 /** A cluster whose topics have records from 0 to 9, and a store that outlives processes. */
 function newCluster() {
@@ -18,6 +18,7 @@ function newCluster() {
   };
   const store: Partial<KafkaStore> = {
     listKnownTopics: async () => new Set(names),
+    readPositions: async (topic) => new Map(names.has(topic) ? [[0, 0n]] : []),
     async recordAwaitedTopics(awaited) {
       for (const name of awaited) names.add(name);
     },
@@ -28,16 +29,18 @@ function newCluster() {
       }
     },
   };
-  const startProcess = () =>
+  const startProcess = (changes: Partial<TopicsOptions> = {}) =>
     new Topics({
       client: client as KafkaClient,
       store: store as KafkaStore,
       names: ['orders'],
       start: 'latest',
       clock: systemClock,
+      ...changes,
     });
   return {
     positions,
+    names,
     startProcess,
     setTopic: (id: string, partitions = 1) => {
       topics = [{ name: 'orders', id, partitions }];
@@ -71,4 +74,26 @@ test('SCL-2: POSTHORN_KAFKA_START=latest skips nothing of a topic that is create
   setTopic('a');
   await startProcess().refresh();
   expect(positions).toEqual(['orders/0 from 0']);
+});
+
+test('SCL-2: POSTHORN_KAFKA_START=latest skips nothing of the accept topic', async () => {
+  const { positions, startProcess, setTopic } = newCluster();
+  setTopic('a');
+  await startProcess({ names: [], accept: { name: 'orders', isInUse: true } }).refresh();
+  expect(positions).toEqual(['orders/0 from 0']);
+});
+
+test('SCL-2: the accept topic is read if it is in use, or was used before', async () => {
+  const { names, startProcess } = newCluster();
+  const unused = startProcess({ names: [], accept: { name: 'accept', isInUse: false } });
+  await unused.refresh();
+  expect(unused.known).toBeNull();
+  const used = startProcess({ names: [], accept: { name: 'accept', isInUse: true } });
+  await used.refresh();
+  expect(used.missing).toEqual(['accept']);
+  names.add('accept');
+  // It was deleted after it was used: that is no problem.
+  const again = startProcess({ names: [], accept: { name: 'accept', isInUse: false } });
+  await again.refresh();
+  expect(again).toMatchObject({ known: { cluster: 'c', ids: [] }, missing: [] });
 });

@@ -7,6 +7,8 @@ export interface TopicsOptions {
   readonly client: KafkaClient;
   readonly store: KafkaStore;
   readonly names: readonly string[];
+  /** The topic that accepted events are written to. If it is not in use, it is read only if it was used before. */
+  readonly accept?: { readonly name: string; readonly isInUse: boolean } | undefined;
   /**
    * Where to start reading a topic that already exists when Posthorn first looks for it. Other topics are read from
    * their beginning.
@@ -51,9 +53,16 @@ export class Topics {
    * Throws if all fail.
    */
   async refresh(): Promise<void> {
-    const { client, clock, names } = this.#options;
+    const { client, clock } = this.#options;
     if (clock.monotonic() < this.#refreshAt) return;
-    const { cluster, topics, missing, ...described } = await client.describe(names);
+    const names = await this.#listNames();
+    if (names.length === 0) {
+      this.#refreshAt = clock.monotonic() + REFRESH_MS;
+      return;
+    }
+    const { cluster, topics, missing: absent, ...described } = await client.describe(names);
+    // Without events in it, an operator may delete the accept topic after it was used.
+    const missing = absent.filter((name) => this.#options.names.includes(name) || this.#mustExist(name));
     await this.#recordAwaitedTopics(missing);
     const failed = [...described.failed];
     for (const topic of topics) {
@@ -64,7 +73,7 @@ export class Topics {
         failed.push({ name: topic.name, error });
       }
     }
-    for (const name of missing) this.#ids.delete(name);
+    for (const name of absent) this.#ids.delete(name);
     this.missing = missing;
     this.failed = failed;
     if (failed.length > 0 && failed.length === names.length) throw failed[0]!.error;
@@ -77,6 +86,18 @@ export class Topics {
     this.#refreshAt = missing.length + failed.length > 0 ? 0 : clock.monotonic() + REFRESH_MS;
   }
 
+  async #listNames(): Promise<readonly string[]> {
+    const { names, accept, store } = this.#options;
+    if (accept === undefined) return names;
+    const isRead = accept.isInUse || (await store.readPositions(accept.name)).size > 0;
+    return isRead ? [...names, accept.name] : names;
+  }
+
+  #mustExist(name: string): boolean {
+    const { accept } = this.#options;
+    return accept?.name === name && accept.isInUse;
+  }
+
   /** Records topics that do not exist, so that none of their records is skipped when they are created. */
   async #recordAwaitedTopics(missing: readonly string[]): Promise<void> {
     const awaited = missing.filter((name) => !this.#awaited.has(name));
@@ -86,7 +107,9 @@ export class Topics {
   }
 
   async #add(cluster: string, { name, id, partitions }: TopicDescription): Promise<void> {
-    const { client, store, start } = this.#options;
+    const { client, store, accept } = this.#options;
+    // A record of the accept topic must never be skipped.
+    const start = name === accept?.name ? 'earliest' : this.#options.start;
     const numbers = Array.from({ length: partitions }, (_, partition) => partition);
     const added = numbers.filter((partition) => !this.#added.has(`${id}/${partition}`));
     if (added.length === 0) return;

@@ -86,6 +86,8 @@ export interface Advance {
 export interface KafkaStore {
   /** Returns the names of the topics that were read in this cluster, and of those passed to `recordAwaitedTopics`. */
   listKnownTopics(cluster: string): Promise<ReadonlySet<string>>;
+  /** Returns the next offset to store of each partition of a topic. Empty: the topic was never read. */
+  readPositions(topic: string): Promise<ReadonlyMap<number, bigint>>;
   /** Records topics that do not exist yet. */
   recordAwaitedTopics(names: readonly string[]): Promise<void>;
   /** Adds partitions that are not known yet. Known ones keep their position. */
@@ -104,6 +106,8 @@ export interface KafkaStore {
   removeConsumer(consumerId: Uuid): Promise<void>;
   /** Moves the position and sets records aside, in one commit. Returns false if another process owns the partition. */
   advance(advance: Advance): Promise<boolean>;
+  /** Returns when all data of these tenants was deleted, in milliseconds since the epoch. Others are missing. */
+  readDeletedTenants(tenants: readonly string[]): Promise<ReadonlyMap<string, number>>;
   /** Reads records of a partition that wait, in order. `exceptTenants`: tenants that must wait longer. */
   readWaiting(
     partitionId: number,

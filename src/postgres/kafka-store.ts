@@ -3,6 +3,7 @@ import type { Database } from './database.ts';
 import {
   addPartitions,
   listKnownTopics,
+  readPositions,
   recordAwaitedTopics,
   releasePartitions,
   removeKafkaConsumer,
@@ -13,6 +14,7 @@ import {
   countRejectedRecords,
   countWaitingRecords,
   deleteWaitingRecords,
+  readDeletedTenants,
   readWaitingRecords,
   rejectWaitingRecords,
   setWaitingTenants,
@@ -25,12 +27,14 @@ export function createPostgresKafkaStore(database: Pick<Database, 'pool'>): Kafk
   const records = database.pool('outbox');
   return {
     listKnownTopics: (cluster) => withStoreErrors(listKnownTopics(leases, cluster)),
+    readPositions: (topic) => withStoreErrors(readPositions(leases, topic)),
     recordAwaitedTopics: (names) => withStoreErrors(recordAwaitedTopics(leases, names)),
     addPartitions: (cluster, partitions) => withStoreErrors(addPartitions(leases, cluster, partitions)),
     renewLease: (lease, reports) => withStoreErrors(renewKafkaLease(leases, lease, reports)),
     releasePartitions: (consumerId, ids) => withStoreErrors(releasePartitions(leases, consumerId, ids)),
     removeConsumer: (consumerId) => withStoreErrors(removeKafkaConsumer(leases, consumerId)),
     advance: (advance) => withStoreErrors(advancePartition(records, advance)),
+    readDeletedTenants: (tenants) => withStoreErrors(readDeletedTenants(records, tenants)),
     readWaiting: (partitionId, options) => withStoreErrors(readWaitingRecords(records, partitionId, options)),
     setWaitingTenants: (rows) => withStoreErrors(setWaitingTenants(records, rows)),
     rejectWaiting: (rows) => withStoreErrors(rejectWaitingRecords(records, rows)),

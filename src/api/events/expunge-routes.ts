@@ -2,6 +2,7 @@ import type { FastifyPluginAsync } from 'fastify';
 import type { Expunge } from '../../manage/expunge.ts';
 import { readObjectId } from '../../manage/object-ids.ts';
 import { Nothing } from '../openapi/describe.ts';
+import { type AcceptedEvents, onceStored } from './accepted-events.ts';
 import { ARCHIVED } from './routes.ts';
 import { EventId } from './schema.ts';
 
@@ -10,7 +11,7 @@ export const ARCHIVE_UNTIL = 'posthorn-archive-until';
 /** Until when Kafka holds records of an expunged tenant. */
 export const KAFKA_UNTIL = 'posthorn-kafka-until';
 
-export function expungeRoutes(expunge: Expunge): FastifyPluginAsync {
+export function expungeRoutes(expunge: Expunge, accepted: AcceptedEvents | null): FastifyPluginAsync {
   return async (server) => {
     server.delete<{ Params: { id: string } }>(
       '/events/:id/payload',
@@ -27,7 +28,8 @@ export function expungeRoutes(expunge: Expunge): FastifyPluginAsync {
         },
       },
       async (request, reply) => {
-        const { archiveUntil } = await expunge.payload(request, readObjectId('event', request.params.id));
+        const id = readObjectId('event', request.params.id);
+        const { archiveUntil } = await onceStored(accepted, id, () => expunge.payload(request, id));
         if (archiveUntil !== null) reply.header(ARCHIVE_UNTIL, new Date(archiveUntil).toISOString());
         return reply.code(204).send();
       },

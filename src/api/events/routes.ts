@@ -24,6 +24,7 @@ import type { ApiDependencies } from '../dependencies.ts';
 import { earlierBound, idBounds } from '../http/id-filters.ts';
 import { DEFAULT_LIMIT, readCursor, toPage } from '../http/pagination.ts';
 import { Page } from '../openapi/describe.ts';
+import { onceStored } from './accepted-events.ts';
 import { findEvents, type HasDelivery } from './find-events.ts';
 import { TOO_MANY_READERS, takeTurn } from './read-payloads.ts';
 import {
@@ -46,12 +47,15 @@ export function eventRoutes({
   pool,
   clock,
   endpoints,
-}: Pick<ApiDependencies, 'pool' | 'clock' | 'endpoints'>): FastifyPluginAsync {
+  accepted,
+}: Pick<ApiDependencies, 'pool' | 'clock' | 'endpoints' | 'accepted'>): FastifyPluginAsync {
   async function find(caller: Caller, text: string) {
     const id = readObjectId('event', text);
-    const event = await findEvent(pool, id, caller.tenant);
-    if (event === null) throw await eventNotFound(pool, caller, id);
-    return event;
+    return onceStored(accepted, id, async () => {
+      const event = await findEvent(pool, id, caller.tenant);
+      if (event === null) throw await eventNotFound(pool, caller, id);
+      return event;
+    });
   }
 
   return async (server) => {

@@ -20,6 +20,8 @@ export interface ReadinessOptions {
   readonly needsWorkers: boolean;
 }
 
+export const DATABASE_AWAY = 'The database does not answer.';
+
 export class Readiness {
   readonly #options: ReadinessOptions;
   /** Monotonic time since which some shard has had no live owner. Null: all had one at the last check. */
@@ -36,7 +38,7 @@ export class Readiness {
     try {
       facts = await this.#options.read();
     } catch {
-      return 'The database does not answer.';
+      return DATABASE_AWAY;
     }
     if (facts.isReadOnly) return 'The database takes no writes: it is a standby or read-only.';
     if (facts.isStandbyAway)

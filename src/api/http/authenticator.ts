@@ -37,10 +37,14 @@ export interface AuthenticatorOptions {
   readonly operatorTenant: string;
   /** Null: people cannot sign in to the console without a key. */
   readonly sessions: Sessions | null;
+  /** How long a key that was valid stays valid while the database does not answer. Default 0. */
+  readonly staleMs?: number;
 }
 
 interface CacheEntry<T> {
   readonly key: T;
+  /** When the database had it, on the monotonic clock. */
+  readonly readAt: number;
   readonly expiresAt: number;
 }
 
@@ -50,6 +54,8 @@ const ADMIN: KnownKey = {
   bucket: null,
 };
 const CACHE_MS = 10_000;
+/** While the database does not answer, it is asked again this often. */
+const STALE_CACHE_MS = 1_000;
 const CACHE_ENTRIES = 10_000;
 const TOUCH_EVERY_MS = 30_000;
 
@@ -68,6 +74,7 @@ export class Authenticator {
   readonly #isTrustedProxy: IsTrustedProxy;
   readonly #operatorTenant: string;
   readonly #sessions: Sessions | null;
+  readonly #staleMs: number;
   readonly #validKeys = new Map<string, CacheEntry<KnownKey>>();
   /** A negative cache, kept separately so that guesses cannot evict valid keys. */
   readonly #invalidKeys = new Map<string, CacheEntry<null>>();
@@ -79,7 +86,7 @@ export class Authenticator {
     pool: Pool,
     clock: Clock,
     adminKey: string,
-    { rates, guesses, isTrustedProxy, operatorTenant, sessions }: AuthenticatorOptions,
+    { rates, guesses, isTrustedProxy, operatorTenant, sessions, staleMs = 0 }: AuthenticatorOptions,
   ) {
     this.#pool = pool;
     this.#clock = clock;
@@ -89,6 +96,7 @@ export class Authenticator {
     this.#isTrustedProxy = isTrustedProxy;
     this.#operatorTenant = operatorTenant;
     this.#sessions = sessions;
+    this.#staleMs = staleMs;
   }
 
   /** Clears the cache. Call it when a key was revoked. */
@@ -143,8 +151,8 @@ export class Authenticator {
     const { keyFormat, uncheckedKeys } = this.#guesses;
     const mayExist = keyFormat.hasChecksum(key) || uncheckedKeys.has(hashed);
     if (mayExist === false) return null;
-    if (mayExist === true) return this.#lookUp(hashed, name);
-    return mayExist.then((exists) => (exists ? this.#lookUp(hashed, name) : null));
+    if (mayExist === true) return this.#lookUpOrReuse(hashed, name);
+    return mayExist.then((exists) => (exists ? this.#lookUpOrReuse(hashed, name) : null));
   }
 
   #admit(key: KnownKey | null, sender: Sender): Caller {
@@ -179,6 +187,19 @@ export class Authenticator {
     });
   }
 
+  /** While the database does not answer, a key stays valid for `staleMs` after it was read. */
+  async #lookUpOrReuse(hashed: Buffer, name: string): Promise<KnownKey | null> {
+    try {
+      return await this.#lookUp(hashed, name);
+    } catch (error) {
+      const known = this.#validKeys.get(name);
+      const now = this.#clock.monotonic();
+      if (known === undefined || now - known.readAt > this.#staleMs) throw error;
+      this.#validKeys.set(name, { ...known, expiresAt: now + STALE_CACHE_MS });
+      return known.key;
+    }
+  }
+
   async #lookUp(hashed: Buffer, name: string): Promise<KnownKey | null> {
     const generation = this.#generation;
     const record = await findKey(this.#pool, hashed);
@@ -195,9 +216,10 @@ export class Authenticator {
     };
     // Some key was revoked during the read, perhaps this one: do not cache what may be stale.
     if (generation !== this.#generation) return key;
-    const expiresAt = this.#clock.monotonic() + CACHE_MS;
-    if (key === null) cache(this.#invalidKeys, name, { key, expiresAt });
-    else cache(this.#validKeys, name, { key, expiresAt });
+    const readAt = this.#clock.monotonic();
+    const expiresAt = readAt + CACHE_MS;
+    if (key === null) cache(this.#invalidKeys, name, { key, readAt, expiresAt });
+    else cache(this.#validKeys, name, { key, readAt, expiresAt });
     return key;
   }
 

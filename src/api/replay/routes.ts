@@ -6,6 +6,7 @@ import type { Replay } from '../../manage/replay.ts';
 import type { EndpointCache } from '../../postgres/endpoint-cache.ts';
 import { DeliverySchema } from '../deliveries/schema.ts';
 import { showDelivery } from '../deliveries/view.ts';
+import { type AcceptedEvents, onceStored } from '../events/accepted-events.ts';
 import { ARCHIVED } from '../events/routes.ts';
 import { idParams } from '../openapi/describe.ts';
 import { CountSchema, TaskSchema } from '../tasks/schema.ts';
@@ -14,7 +15,11 @@ import { EndpointReplay, EventReplay, Replayed } from './schema.ts';
 
 type ById = { Params: { id: string } };
 
-export function replayRoutes(replay: Replay, endpoints: EndpointCache): FastifyPluginAsync {
+export function replayRoutes(
+  replay: Replay,
+  endpoints: EndpointCache,
+  accepted: AcceptedEvents | null,
+): FastifyPluginAsync {
   return async (server) => {
     server.post<ById>(
       '/deliveries/:id/replay',
@@ -61,7 +66,9 @@ export function replayRoutes(replay: Replay, endpoints: EndpointCache): FastifyP
       },
       async (request, reply) => {
         const id = readObjectId('event', request.params.id);
-        const { taskId, ...counts } = await replay.event(request, id, request.body);
+        const { taskId, ...counts } = await onceStored(accepted, id, () =>
+          replay.event(request, id, request.body),
+        );
         const task_id = taskId && publicId(idPrefixes.task, taskId);
         return reply.code(request.body.dry_run === true ? 200 : 202).send({ ...counts, task_id });
       },

@@ -8,6 +8,7 @@ import { checkArchive } from './check-archive.ts';
 import { checkDatabase, checkSource } from './check-database.ts';
 import { checkDisk } from './check-disk.ts';
 import { checkNames, checkProxy, judgeGuard } from './check-egress.ts';
+import { checkKafka } from './check-kafka.ts';
 import { checkRedis } from './check-redis.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 import { judgeKeys, type Keys } from './judge-keys.ts';
@@ -53,6 +54,7 @@ export async function examine(
     await checkSource(config),
     await checkArchive(config),
     await checkRedis(config),
+    await checkKafka(config),
   ])
     if (found !== null) findings.push(found);
   return { mode, database, findings };

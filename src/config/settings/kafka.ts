@@ -1,6 +1,6 @@
 import { FIELD_SOURCE_RULE, parseFieldSource } from '../../domain/field-source.ts';
 import { boolean, bytes, choice, duration, integer, listOf, text, texts } from '../kinds.ts';
-import { KIB, MIB, MINUTE, SECOND } from './units.ts';
+import { DAY, HOUR, KIB, MIB, MINUTE, SECOND } from './units.ts';
 
 const source = (about: string) =>
   listOf({ default: [], about, of: FIELD_SOURCE_RULE, isValid: (item) => parseFieldSource(item) !== null });
@@ -9,7 +9,7 @@ export const kafka = {
   kafkaBrokers: texts({
     default: [],
     about:
-      'Brokers of the Kafka cluster to read events from, such as `kafka-1:9092,kafka-2:9092`. See [Kafka](kafka.md).',
+      'Brokers of the Kafka cluster, such as `kafka-1:9092,kafka-2:9092`, for `POSTHORN_KAFKA_SOURCE_TOPICS` and `POSTHORN_BACKBONE=kafka`. See [Kafka](kafka.md).',
   }),
   kafkaSourceTopics: texts({
     default: [],
@@ -80,6 +80,51 @@ export const kafka = {
     max: 10_000_000,
     about:
       'How many rejected records of a partition are kept. When there are so many, the partition pauses before the next one.',
+  }),
+  backbone: choice({
+    of: ['postgres', 'kafka'],
+    default: 'postgres',
+    about:
+      'Where published events are stored before Posthorn answers 202: in PostgreSQL, or in a Kafka topic, from which Posthorn moves them to PostgreSQL. See [Kafka as the accept log](scale-out.md#kafka-as-the-accept-log).',
+  }),
+  kafkaAcceptTopic: text({
+    default: 'posthorn.accept',
+    maxLength: 249,
+    about:
+      'The topic of `POSTHORN_BACKBONE=kafka`. Posthorn creates it. Deployments that share a Kafka cluster need different names.',
+  }),
+  kafkaAcceptPartitions: integer({
+    default: 12,
+    min: 1,
+    max: 1000,
+    about: 'How many partitions Posthorn creates the accept topic with. The events of a tenant are in one.',
+  }),
+  kafkaAcceptReplicas: integer({
+    default: 3,
+    min: 1,
+    max: 15,
+    about: 'How many brokers have a copy of each record of the accept topic, when Posthorn creates it.',
+  }),
+  kafkaAcceptMinInsync: integer({
+    default: 2,
+    min: 1,
+    max: 15,
+    about:
+      'How many of these brokers must have an event before Posthorn answers 202 (`min.insync.replicas`), when Posthorn creates the topic.',
+  }),
+  kafkaAcceptRetentionMs: duration({
+    default: 7 * DAY,
+    min: HOUR,
+    max: 365 * DAY,
+    about:
+      'How long Kafka keeps the records of the accept topic, when Posthorn creates it. Records that are older and not in PostgreSQL yet are lost.',
+  }),
+  acceptWithoutDatabaseMs: duration({
+    default: 15 * MINUTE,
+    min: 0,
+    max: DAY,
+    about:
+      'With `POSTHORN_BACKBONE=kafka`: how long Posthorn accepts events while PostgreSQL does not answer. API keys that it has seen before stay valid for this long.',
   }),
   kafkaLeaseMs: duration({
     internal: true,

@@ -176,7 +176,8 @@ const STATEMENT_NAMES: Record<Origin, string> = {
 
 // With idempotency keys, or if an earlier try may have been committed. $17: how long a key is kept, from when on at the
 // earliest, and until when it has expired at the latest. Keys are sorted, or two batches with two keys in
-// common could deadlock. An expired key is taken over; a key that an earlier try of the same event took counts as won.
+// common could deadlock. An expired key is taken over; a key that an earlier try of the same event took counts as won. A key that
+// is only claimed (claim-keys.ts) is taken over too: its event may never arrive. If it does, it counts as a repetition of this one.
 // Deliveries are written only for events that this statement writes: those of an earlier try may be delivered already.
 // An event with unwritten deliveries is alone in its batch ("sliced"): all its deliveries share one acceptance number.
 const guarded = (check: Check, from: Origin, variant: Variant): Statement => ({
@@ -193,8 +194,8 @@ const guarded = (check: Check, from: Origin, variant: Variant): Statement => ({
       select tenant, key, id, fingerprint, greatest(now(), to_timestamp(($17::float8[])[2])) + make_interval(secs => ($17::float8[])[1])
         from incoming where key is not null order by tenant, key
           on conflict (tenant, key) do update
-         set event_id = excluded.event_id, fingerprint = excluded.fingerprint, expires_at = excluded.expires_at
-       where k.expires_at <= least(now(), to_timestamp(($17::float8[])[3])) or k.event_id = excluded.event_id
+         set event_id = excluded.event_id, fingerprint = excluded.fingerprint, expires_at = excluded.expires_at, claimed = false
+       where k.expires_at <= least(now(), to_timestamp(($17::float8[])[3])) or k.event_id = excluded.event_id or k.claimed
       returning event_id
     ),
     accepted as (

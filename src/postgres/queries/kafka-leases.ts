@@ -18,6 +18,18 @@ export async function listKnownTopics(pool: Pool, cluster: string): Promise<Read
   return new Set(rows.map(({ topic }) => topic));
 }
 
+/** Returns how far each partition of a topic is stored. Of a topic that was created again, the newest counts. */
+export async function readPositions(pool: Pool, topic: string): Promise<ReadonlyMap<number, bigint>> {
+  const { rows } = await pool.query<{ partition: number; position: string }>({
+    name: 'kafka_positions',
+    text: `select partition, position::text from posthorn.kafka_partitions p
+            where topic = $1 and topic_id = (select l.topic_id from posthorn.kafka_partitions l where l.topic = $1
+                                              order by l.id desc limit 1)`,
+    values: [topic],
+  });
+  return new Map(rows.map(({ partition, position }) => [partition, BigInt(position)]));
+}
+
 export async function recordAwaitedTopics(pool: Pool, names: readonly string[]): Promise<void> {
   await pool.query(
     'insert into posthorn.kafka_awaited_topics (topic) select unnest($1::text[]) on conflict do nothing',

@@ -2,7 +2,8 @@
 import type { Advance, StoredParkedRecord } from '../../ports/kafka-store.ts';
 import type { Pool } from '../database.ts';
 
-// The same lock and epoch as in the accept statement. A record that is set aside twice stays one.
+// The same lock and epoch as in the accept statement. A record that is set aside twice stays one,
+// also one that a producer wrote twice to the accept topic.
 const ADVANCE = {
   name: 'kafka_advance',
   text: `
@@ -17,7 +18,7 @@ const ADVANCE = {
                              $12::float8[], $13::text[])
                       with ordinality as r(id, record_offset, state, tenant, key, value, headers, recorded_at, reason, n)
        order by r.n
-          on conflict (partition_id, record_offset) do nothing
+          on conflict do nothing
     ),
     moved as (
       update posthorn.kafka_partitions p
@@ -136,4 +137,18 @@ export async function countRejectedRecords(pool: Pool, partitionId: number, max:
     [partitionId, max],
   );
   return rows[0]!.count;
+}
+
+/** When all data of these tenants was deleted, in milliseconds since the epoch. Others are missing. */
+export async function readDeletedTenants(
+  pool: Pool,
+  tenants: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  const { rows } = await pool.query<{ id: string; at_ms: number }>({
+    name: 'kafka_deleted_tenants',
+    text: `select id, extract(epoch from at)::float8 * 1000 as at_ms from posthorn.expunged
+            where kind = 'tenant' and id = any ($1::text[])`,
+    values: [tenants],
+  });
+  return new Map(rows.map(({ id, at_ms }) => [id, at_ms]));
 }

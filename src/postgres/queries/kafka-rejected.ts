@@ -40,6 +40,15 @@ export async function listRejectedRecords(
   return rows.map(toRecord);
 }
 
+/** True if the record of this event in the topic is rejected, or waits to be stored. */
+export async function isSetAside(client: Queryable, topic: string, id: Uuid): Promise<boolean> {
+  const { rows } = await client.query<{ found: boolean }>(
+    `select exists (select from ${FROM} where r.id = $1 and p.topic = $2) as found`,
+    [id, topic],
+  );
+  return rows[0]!.found;
+}
+
 export async function findRejectedRecord(client: Queryable, id: Uuid): Promise<RejectedRecord | null> {
   const { rows } = await client.query<Row>(
     `select ${COLUMNS} from ${FROM} where r.id = $1 and r.state = 'rejected'`,

@@ -241,6 +241,15 @@ export const catalogue = {
     help: 'Records that Kafka deleted before Posthorn read them.',
   },
 
+  posthorn_accept_log_events_total: {
+    type: 'counter',
+    help: 'Published events that Kafka has confirmed (`POSTHORN_BACKBONE=kafka`).',
+  },
+  posthorn_accept_log_failures_total: {
+    type: 'counter',
+    help: 'Writes to the accept topic that Kafka did not confirm. Posthorn repeats each for up to 10 seconds, then answers 503.',
+  },
+
   // --- Redis
   posthorn_redis_connections: {
     type: 'gauge',

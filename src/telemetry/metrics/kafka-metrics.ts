@@ -5,6 +5,9 @@ export class KafkaMetrics {
   readonly #stored = new Map<string, number>();
   readonly #rejected = new Map<string, number>();
 
+  /** Of the accept topic. Null: it is not written to. */
+  acceptLog: { readonly confirmed: number; readonly failures: number } | null = null;
+
   /** Topics are settings, so their number is bounded. */
   constructor(topics: readonly string[]) {
     for (const topic of topics) {
@@ -26,5 +29,8 @@ export class KafkaMetrics {
       add('posthorn_kafka_records_total', count, { topic, result: 'stored' });
     for (const [topic, count] of this.#rejected)
       add('posthorn_kafka_records_total', count, { topic, result: 'rejected' });
+    if (this.acceptLog === null) return;
+    add('posthorn_accept_log_events_total', this.acceptLog.confirmed);
+    add('posthorn_accept_log_failures_total', this.acceptLog.failures);
   };
 }

@@ -1,4 +1,4 @@
-/** A real Kafka broker of one node (KRaft). See README.md beside this file. */
+/** Real Kafka brokers (KRaft). See README.md beside this file. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -20,6 +20,26 @@ export function missingKafka(): string | null {
   return existsSync(libs) ? null : 'the jars of Kafka are not there: scripts/fetch-kafka.sh';
 }
 
+export interface BrokerOptions {
+  readonly protocol?: string;
+  readonly settings?: Readonly<Record<string, string>>;
+  readonly users?: Readonly<Record<string, string>>;
+}
+
+interface NodeOptions {
+  readonly id: number;
+  readonly port: number;
+  readonly controllerPort: number;
+  readonly voters: string;
+  readonly count: number;
+}
+
+const QUICK_FAILOVER = {
+  'broker.session.timeout.ms': 4000,
+  'broker.heartbeat.interval.ms': 1000,
+  'replica.lag.time.max.ms': 4000,
+};
+
 export class TestBroker {
   readonly address: string;
   readonly #folder: string;
@@ -33,21 +53,33 @@ export class TestBroker {
   }
 
   /** `protocol` and `settings` are for TLS and SASL. `users`: with their passwords, for SCRAM. */
-  static async start({
-    protocol = 'PLAINTEXT',
-    settings = {},
-    users = {},
-  }: {
-    protocol?: string;
-    settings?: Readonly<Record<string, string>>;
-    users?: Readonly<Record<string, string>>;
-  } = {}): Promise<TestBroker> {
+  static async start(options: BrokerOptions = {}): Promise<TestBroker> {
+    return (await TestBroker.startCluster(1, options))[0]!;
+  }
+
+  /** Starts brokers that replicate to each other. They notice within a few seconds that one has died. */
+  static async startCluster(count: number, options: BrokerOptions = {}): Promise<TestBroker[]> {
+    const ports: (readonly [number, number])[] = [];
+    for (let n = 0; n < count; n += 1) ports.push([await freePort(), await freePort()]);
+    const voters = ports.map(([, controllerPort], n) => `${n + 1}@127.0.0.1:${controllerPort}`).join(',');
+    const brokers = await Promise.all(
+      ports.map(([port, controllerPort], n) =>
+        TestBroker.#create({ id: n + 1, port, controllerPort, voters, count }, options),
+      ),
+    );
+    await Promise.all(brokers.map((broker) => broker.run()));
+    return brokers;
+  }
+
+  static async #create(
+    { id, port, controllerPort, voters, count }: NodeOptions,
+    { protocol = 'PLAINTEXT', settings = {}, users = {} }: BrokerOptions,
+  ): Promise<TestBroker> {
     const folder = await mkdtemp(path.join(tmpdir(), 'posthorn-kafka-'));
-    const [port, controllerPort] = [await freePort(), await freePort()];
     const properties: Record<string, string | number> = {
       'process.roles': 'broker,controller',
-      'node.id': 1,
-      'controller.quorum.voters': `1@127.0.0.1:${controllerPort}`,
+      'node.id': id,
+      'controller.quorum.voters': voters,
       listeners: `CLIENTS://127.0.0.1:${port},CONTROLLER://127.0.0.1:${controllerPort}`,
       'advertised.listeners': `CLIENTS://127.0.0.1:${port}`,
       'listener.security.protocol.map': `CLIENTS:${protocol},CONTROLLER:PLAINTEXT`,
@@ -67,6 +99,7 @@ export class TestBroker {
       'auto.create.topics.enable': 'false',
       'log.retention.check.interval.ms': 1000,
       'log.cleaner.dedupe.buffer.size': 10_485_760,
+      ...(count > 1 && QUICK_FAILOVER),
       ...settings,
     };
     await writeFile(
@@ -84,7 +117,6 @@ export class TestBroker {
       ...['kafka.tools.StorageTool', 'format', '-t', CLUSTER_ID, '-c', 'server.properties'],
       ...scram,
     );
-    await broker.run();
     return broker;
   }
 

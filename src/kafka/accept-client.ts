@@ -1,0 +1,161 @@
+/** The client of the accept topic, on `@platformatic/kafka`. Loaded only with `POSTHORN_BACKBONE=kafka`. */
+import { setTimeout } from 'node:timers/promises';
+import { Admin, ConfigResourceTypes, noopSerializer, ProduceAcks, Producer } from '@platformatic/kafka';
+import type { AcceptClient } from './accept-log.ts';
+import type { KafkaClientOptions } from './client.ts';
+
+export interface AcceptTopic {
+  readonly name: string;
+  readonly partitions: number;
+  readonly replicas: number;
+  readonly minInsync: number;
+  readonly retentionMs: number;
+  /** The largest record that must fit. */
+  readonly maxRecordBytes: number;
+}
+
+export type ConnectionOptions = Pick<KafkaClientOptions, 'brokers' | 'tls' | 'sasl'>;
+
+const CONNECT_TIMEOUT_MS = 3_000;
+/** How long the leader waits for the other brokers. */
+const REPLICATION_TIMEOUT_MS = 3_000;
+const ANSWER_TIMEOUT_MS = 4_000;
+
+export function createAcceptClient(connection: ConnectionOptions, topic: AcceptTopic): AcceptClient {
+  const { brokers, tls, sasl } = connection;
+  const base = {
+    clientId: 'posthorn',
+    bootstrapBrokers: [...brokers],
+    // Retries of the client repeat a request to the same broker. The accept stage retries with fresh metadata instead.
+    retries: 0,
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    requestTimeout: ANSWER_TIMEOUT_MS,
+    ...(tls === null ? {} : { tls: { ...tls } }),
+    ...(sasl === null ? {} : { sasl: { ...sasl } }),
+  };
+  const producer = new Producer<Buffer, Buffer, Buffer, Buffer>({
+    ...base,
+    timeout: REPLICATION_TIMEOUT_MS,
+    repeatOnStaleMetadata: false,
+    autocreateTopics: false,
+    serializers: {
+      key: noopSerializer,
+      value: noopSerializer,
+      headerKey: noopSerializer,
+      headerValue: noopSerializer,
+    },
+  });
+  return {
+    async openTopic() {
+      const admin = new Admin(base);
+      try {
+        await createTopic(admin, topic);
+        await checkTopic(admin, topic);
+        const metadata = await untilKnown(() => admin.metadata({ topics: [topic.name], forceUpdate: true }));
+        return metadata.topics.get(topic.name)!.partitionsCount;
+      } finally {
+        await admin.close();
+      }
+    },
+    async append(partition, records) {
+      try {
+        await producer.send({
+          acks: ProduceAcks.ALL,
+          messages: records.map(({ key, value, headers }) => ({
+            topic: topic.name,
+            partition,
+            key,
+            value,
+            headers: new Map(headers),
+          })),
+        });
+      } catch (error) {
+        // The leader may have changed.
+        producer.clearMetadata();
+        throw error;
+      }
+    },
+    close: () => producer.close(true),
+  };
+}
+
+async function createTopic(admin: Admin, topic: AcceptTopic): Promise<void> {
+  const settings = {
+    'min.insync.replicas': topic.minInsync,
+    'cleanup.policy': 'delete',
+    'retention.ms': topic.retentionMs,
+    'retention.bytes': -1,
+    'max.message.bytes': Math.max(DEFAULT_MESSAGE_BYTES, topic.maxRecordBytes),
+    // By the clock of the broker: a wrong clock of a node must not make records look expired.
+    'message.timestamp.type': 'LogAppendTime',
+    // A broker that lacks confirmed records must never lead.
+    'unclean.leader.election.enable': 'false',
+  };
+  try {
+    await admin.createTopics({
+      topics: [topic.name],
+      partitions: topic.partitions,
+      replicas: topic.replicas,
+      configs: Object.entries(settings).map(([name, value]) => ({ name, value: String(value) })),
+    });
+  } catch (error) {
+    if (!hasApiId(error, 'TOPIC_ALREADY_EXISTS')) throw error;
+  }
+}
+
+const DEFAULT_MESSAGE_BYTES = 2 ** 21;
+
+/** Throws if the topic, which an operator may have created, could lose confirmed records or refuse large ones. */
+async function checkTopic(admin: Admin, { name, maxRecordBytes }: AcceptTopic): Promise<void> {
+  const settings = await untilKnown(() => readSettings(admin, name));
+  const problem = findUnsafeSetting(settings, maxRecordBytes);
+  if (problem !== null) throw new Error(`the topic "${name}" cannot be used: ${problem}`);
+}
+
+const MAX_TRIES = 10;
+const TRY_EVERY_MS = 200;
+
+/** A broker does not know a topic right after another one has created it. */
+async function untilKnown<T>(ask: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (tries === MAX_TRIES) throw error;
+      await setTimeout(TRY_EVERY_MS);
+    }
+  }
+}
+
+const CHECKED = ['cleanup.policy', 'unclean.leader.election.enable', 'max.message.bytes'];
+
+async function readSettings(admin: Admin, resourceName: string): Promise<ReadonlyMap<string, string>> {
+  const [described] = await admin.describeConfigs({
+    resources: [{ resourceType: ConfigResourceTypes.TOPIC, resourceName, configurationKeys: CHECKED }],
+  });
+  return new Map((described?.configs ?? []).map(({ name, value }) => [name, value ?? '']));
+}
+
+/** Returns what is wrong with the settings of the topic and what to set instead. Null: nothing. */
+export function findUnsafeSetting(
+  settings: ReadonlyMap<string, string>,
+  maxRecordBytes: number,
+): string | null {
+  if (settings.get('cleanup.policy') !== 'delete')
+    return 'cleanup.policy must be "delete", because compaction deletes records that are not stored yet';
+  if (settings.get('unclean.leader.election.enable') !== 'false')
+    return 'unclean.leader.election.enable must be "false", because a broker without confirmed records could become the leader';
+  const limit = Number(settings.get('max.message.bytes'));
+  return limit >= maxRecordBytes
+    ? null
+    : `max.message.bytes is ${limit} and must be at least ${maxRecordBytes} (POSTHORN_MAX_EVENT_BYTES and 64 KiB)`;
+}
+
+/** The client wraps the error of the broker. */
+function hasApiId(error: unknown, apiId: string): boolean {
+  if (!(error instanceof Error)) return false;
+  const { errors = [], cause } = error as { errors?: readonly unknown[]; cause?: unknown };
+  return (
+    (error as { apiId?: string }).apiId === apiId || [...errors, cause].some((each) => hasApiId(each, apiId))
+  );
+}

@@ -1,0 +1,112 @@
+/**
+ * Records of the accept topic. The value is `data`, byte for byte; the header `posthorn` has the rest of the event. Only Posthorn
+ * writes these records, after it has checked the event. What SQL relies on is checked again, because the topic may have other
+ * writers.
+ */
+import { isEventType, isTenantId, type NewEvent } from '../domain/event.ts';
+import { isEventId, type Uuid } from '../domain/ids.ts';
+import type { LoggedEvent } from '../ports/event-log.ts';
+import { UnmappedRecordError } from './mapping.ts';
+import { headerOf, type KafkaRecord } from './record.ts';
+
+export interface NewLogRecord {
+  readonly key: Buffer;
+  readonly value: Buffer;
+  readonly headers: ReadonlyMap<Buffer, Buffer>;
+}
+
+const VERSION = 1;
+const HEADER = 'posthorn';
+const HEADER_BYTES = Buffer.from(HEADER);
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+interface Envelope extends Omit<NewEvent, 'data' | 'schemaErrors'> {
+  readonly v: number;
+  readonly id: Uuid;
+  readonly deployment: string;
+}
+
+export function encodeEvent(
+  { data, schemaErrors: _, ...event }: LoggedEvent,
+  deployment: string,
+): NewLogRecord {
+  const envelope: Envelope = { v: VERSION, deployment, ...event };
+  return {
+    key: Buffer.from(event.tenant),
+    value: data,
+    headers: new Map([[HEADER_BYTES, Buffer.from(JSON.stringify(envelope))]]),
+  };
+}
+
+/** Throws `UnmappedRecordError` if the record is not one of this deployment. */
+export function decodeEvent(record: KafkaRecord, deployment: string): LoggedEvent {
+  const { v: _, deployment: __, ...event } = readEnvelope(record, deployment);
+  return { ...event, data: record.value! };
+}
+
+/** Returns the id and the tenant of the event, also if it cannot be stored. Null: there is none. */
+export function identifyEvent(record: KafkaRecord): { readonly id: Uuid; readonly tenant: string } | null {
+  try {
+    const { id, tenant } = parseEnvelope(record);
+    return isEventId(id) && isTenantId(tenant) ? { id, tenant } : null;
+  } catch {
+    return null;
+  }
+}
+
+function readEnvelope(record: KafkaRecord, deployment: string): Envelope {
+  const envelope = parseEnvelope(record);
+  if (envelope.v !== VERSION)
+    throw new UnmappedRecordError(
+      `the record has version ${envelope.v}, and this release of Posthorn reads version ${VERSION}: upgrade all processes, then retry it`,
+    );
+  if (envelope.deployment !== deployment)
+    throw new UnmappedRecordError(
+      'the record was written by a deployment with another database: give each deployment its own POSTHORN_KAFKA_ACCEPT_TOPIC',
+    );
+  if (record.value === null || !isValid(envelope))
+    throw new UnmappedRecordError('the record was not written by Posthorn');
+  return envelope;
+}
+
+const isText = (value: unknown): value is string => typeof value === 'string';
+const isTextOrNull = (value: unknown): boolean => value === null || isText(value);
+
+function isValid({
+  id,
+  tenant,
+  type,
+  channels,
+  endpointIds,
+  deliverAt,
+  headers,
+  ...rest
+}: Envelope): boolean {
+  return (
+    isText(id) &&
+    UUID.test(id) &&
+    isEventId(id) &&
+    isText(tenant) &&
+    isTenantId(tenant) &&
+    isText(type) &&
+    isEventType(type) &&
+    isTextOrNull(rest.idempotencyKey) &&
+    isTextOrNull(rest.schemaVersion) &&
+    Array.isArray(channels) &&
+    channels.every(isText) &&
+    (endpointIds === null ||
+      (Array.isArray(endpointIds) && endpointIds.every((each) => isText(each) && UUID.test(each)))) &&
+    (deliverAt === null || Number.isFinite(deliverAt)) &&
+    (headers === null || (typeof headers === 'object' && Object.values(headers).every(isText)))
+  );
+}
+
+function parseEnvelope(record: KafkaRecord): Envelope {
+  try {
+    const envelope = JSON.parse(headerOf(record, HEADER) ?? 'null') as Envelope | null;
+    if (envelope !== null && typeof envelope === 'object') return envelope;
+  } catch {
+    // Reported below.
+  }
+  throw new UnmappedRecordError('the record was not written by Posthorn');
+}

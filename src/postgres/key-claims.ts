@@ -1,0 +1,8 @@
+import type { KeyClaims } from '../ports/event-log.ts';
+import type { Database } from './database.ts';
+import { claimKeys } from './queries/claim-keys.ts';
+import { withStoreErrors } from './store-error.ts';
+
+export function createPostgresKeyClaims(database: Pick<Database, 'pool'>): KeyClaims {
+  return { claim: (claims, options) => withStoreErrors(claimKeys(database.pool('ingest'), claims, options)) };
+}
