@@ -3,7 +3,7 @@
  * time, ends one of them after another and starts it again, and accounts for every event that got 202. Brokers and nodes are ended
  * by `kill -9`, PostgreSQL is shut down.
  *
- *   POSTHORN_TEST_KAFKA_LIBS=~/kafka-libs npm run walk-through:kafka
+ *   scripts/fetch-kafka.sh && npm run walk-through:kafka
  *
  * Needs Java and the jars of Kafka (test/support/kafka/README.md). Takes two to five minutes; gives up after ten.
  */
