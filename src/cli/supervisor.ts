@@ -206,8 +206,8 @@ export function forkChild(
 
 /**
  * Room for objects that live for one commit, twice Node's default: fewer collections, and fewer events that a collection
- * finds alive and copies. With batches of 100, an event takes 87 instead of 99 µs of processor time (docs/adr/0024-batches.md). A busy
- * process takes up to 50 MB more.
+ * finds alive and copies. With batches of 100, an event takes 87 instead of 94 to 99 µs of processor time (docs/adr/0024-batches.md). A
+ * busy process takes up to 50 MB more, by calculation.
  */
 const SEMI_SPACE_OPTION = '--max-semi-space-size';
 

@@ -141,8 +141,8 @@ class Storm {
     weather.conversionFailureRate = random.pick([0, 0, 0.1, 0.5]);
     weather.handOverMs = () =>
       random.chance(0.1) ? Number.POSITIVE_INFINITY : random.between(0, random.pick([1, 1, 50, 3_000]));
-    for (let i = random.integer(8, 25); i > 0; i -= 1) this.#addEndpoint();
     for (const config of PICKY_BATCHES) this.#add(config, 'picky');
+    for (let i = random.integer(8, 25); i > 0; i -= 1) this.#addEndpoint();
     for (let i = random.integer(1, 4); i > 0; i -= 1) await this.#addProcess('all');
     for (const region of this.#regions) if (region !== null) await this.#addProcess('all', region);
     if (random.chance(0.5)) await this.#addProcess('api');
