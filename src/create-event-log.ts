@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { AcceptedEvents } from './api/events/accepted-events.ts';
 import type { ComposeOptions } from './compose-app.ts';
+import type { LogPorts } from './create-ingest.ts';
 import { clientOptionsOf } from './create-kafka-source.ts';
 import { idPrefixes, publicId, type Uuid } from './domain/ids.ts';
 import type { Service } from './domain/lifecycle.ts';
@@ -9,8 +10,7 @@ import { Problem } from './domain/problem.ts';
 import { ENVELOPE_BYTES } from './ingest/index.ts';
 import { KafkaEventLog, loadAcceptClient, loadKafkaClient, StoredWatch } from './kafka/index.ts';
 import type { Store } from './open-store.ts';
-import type { KeyClaims } from './ports/event-log.ts';
-import { createPostgresKeyClaims } from './postgres/key-claims.ts';
+import { createPostgresClosedTenants, createPostgresKeyClaims } from './postgres/key-claims.ts';
 import { isSetAside } from './postgres/queries/kafka-rejected.ts';
 import { readChecksumSecret } from './postgres/queries/keys.ts';
 
@@ -18,7 +18,7 @@ export interface EventLogParts {
   /** Identifies the records of this deployment in the accept topic. */
   readonly deployment: string;
   /** Null: events are stored in PostgreSQL at once. */
-  readonly eventLog: { readonly log: KafkaEventLog; readonly claims: KeyClaims } | null;
+  readonly eventLog: (LogPorts & { readonly log: KafkaEventLog }) | null;
   /** Null: Kafka is not configured. */
   readonly accepted: (AcceptedEvents & Service) | null;
 }
@@ -72,7 +72,12 @@ export async function createEventLog(
     clock,
     onProblem,
   });
-  return { deployment, eventLog: { log, claims: createPostgresKeyClaims(store.database) }, accepted };
+  const eventLog = {
+    log,
+    claims: createPostgresKeyClaims(store.database),
+    closedTenants: createPostgresClosedTenants(store.database),
+  };
+  return { deployment, eventLog, accepted };
 }
 
 const notStoredYet = (id: Uuid): Problem =>

@@ -28,7 +28,7 @@ import {
 import type { AcceptLog, EventLookup } from './ports/accept-log.ts';
 import type { CatalogueStore } from './ports/catalogue-store.ts';
 import type { EndpointDirectory } from './ports/endpoint-directory.ts';
-import type { EventLog, KeyClaims } from './ports/event-log.ts';
+import type { ClosedTenants, EventLog, KeyClaims } from './ports/event-log.ts';
 import type { FanOutStore } from './ports/fan-out-store.ts';
 import type { RateBuckets, RateLimits, TenantLimits } from './ports/rate-limits.ts';
 import type { DeliveryRouter } from './ports/stages.ts';
@@ -37,7 +37,7 @@ export interface IngestPorts {
   readonly acceptLog: AcceptLog;
   readonly eventLookup: EventLookup;
   /** Where published events wait before they are stored. Absent: they are stored at once. */
-  readonly eventLog?: { readonly log: EventLog; readonly claims: KeyClaims } | undefined;
+  readonly eventLog?: LogPorts | undefined;
   readonly fanOuts: FanOutStore;
   readonly endpoints: EndpointDirectory;
   readonly tenantLimits: TenantLimits;
@@ -48,6 +48,12 @@ export interface IngestPorts {
   readonly catalogueStore: Pick<CatalogueStore, 'recordFailures'>;
   readonly clock: Clock;
   readonly random: () => number;
+}
+
+export interface LogPorts {
+  readonly log: EventLog;
+  readonly claims: KeyClaims;
+  readonly closedTenants: ClosedTenants;
 }
 
 export interface IngestStages {
@@ -168,6 +174,10 @@ export function createIngest(ports: IngestPorts, stages: IngestStages, config: I
   const schemas = createSchemaCheck(ports, stages);
 
   const queue = createQueue(ports, stages, config, { writer, subscriptions, observers, shedder });
+  const reloadTenants = async (): Promise<void> => {
+    await tenantRates.reload();
+    if (queue instanceof LogQueue) await queue.reloadClosedTenants();
+  };
   return {
     acceptor: new Acceptor({ admission, schemas, queue, clock }),
     committedEvents: new CommittedEvents({ acceptLog, writer, clock, schemas }),
@@ -175,10 +185,10 @@ export function createIngest(ports: IngestPorts, stages: IngestStages, config: I
     shedder,
     subscriptionLookups: subscriptions.lookups,
     tenantRates,
-    reloadTenantLimits: () => tenantRates.reload(),
+    reloadTenantLimits: reloadTenants,
     onTenantsChanged() {
       knownTenants.clear();
-      return tenantRates.reload();
+      return reloadTenants();
     },
   };
 }

@@ -30,6 +30,7 @@ function newQueue({ append, claim, partitions = 4, giveUpAfterMs = 1000 }: Parts
   };
   const queue = new LogQueue({
     log,
+    closedTenants: { load: async () => new Set(['closed']) },
     claims: { claim: claim ?? (() => expect.unreachable()) },
     subscriptions: new Subscriptions(),
     observers: { onRepeated() {} },
@@ -90,6 +91,14 @@ function newClaims(isStored: (id: Uuid) => boolean = () => false): KeyClaims['cl
     return found;
   };
 }
+
+test('an event of a tenant whose data is being deleted gets 409', async () => {
+  const { queue, add, appended } = newQueue();
+  await queue.reloadClosedTenants();
+  await expect(add('1', { tenant: 'closed' }).accepted).rejects.toMatchObject({ code: 'conflict' });
+  await add('2').accepted;
+  expect(dataOf(appended)).toEqual(['2']);
+});
 
 test('all events of a tenant are in one partition, in their order', async () => {
   const { add, appended } = newQueue();

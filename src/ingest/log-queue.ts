@@ -17,9 +17,9 @@ import { type Clock, latestNowOf } from '../domain/clock.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { NewEvent } from '../domain/event.ts';
 import { timeOfId } from '../domain/ids.ts';
-import type { Problem } from '../domain/problem.ts';
+import { type Problem, tenantBeingDeleted } from '../domain/problem.ts';
 import { idempotencyKeyName } from '../ports/accept-log.ts';
-import type { ClaimHolder, EventLog, KeyClaim, KeyClaims } from '../ports/event-log.ts';
+import type { ClaimHolder, ClosedTenants, EventLog, KeyClaim, KeyClaims } from '../ports/event-log.ts';
 import type { AcceptObservers } from './accept-observers.ts';
 import { type AcceptQueue, bytesOf } from './accept-queue.ts';
 import { matchFirst } from './match-first.ts';
@@ -30,6 +30,7 @@ import type { Subscriptions } from './subscriptions.ts';
 export interface LogQueueOptions {
   readonly log: EventLog;
   readonly claims: KeyClaims;
+  readonly closedTenants: ClosedTenants;
   readonly subscriptions: Pick<Subscriptions, 'match' | 'explainUnmatched' | 'takeWork'>;
   readonly observers: Pick<AcceptObservers, 'onRepeated'>;
   readonly clock: Clock;
@@ -71,6 +72,7 @@ export class LogQueue implements AcceptQueue {
   /** How many events of a tenant wait for claims. */
   readonly #claiming = new Map<string, number>();
   readonly #lanes = new Map<number, Batcher<LaneItem>>();
+  #closed: ReadonlySet<string> = new Set();
 
   constructor(options: LogQueueOptions) {
     this.#options = options;
@@ -88,8 +90,14 @@ export class LogQueue implements AcceptQueue {
     return Math.max(this.#claims.waitedMs, ...waited);
   }
 
+  /** Call this when a tenant was changed, and regularly. Throws `StoreError`. */
+  async reloadClosedTenants(): Promise<void> {
+    this.#closed = await this.#options.closedTenants.load();
+  }
+
   add(item: PendingEvent): void {
     const { tenant, idempotencyKey } = item.event;
+    if (this.#closed.has(tenant)) return item.reject(tenantBeingDeleted(tenant));
     const claiming = this.#claiming.get(tenant) ?? 0;
     if (idempotencyKey === null && claiming === 0) return this.#addToLane(item, false);
     this.#claiming.set(tenant, claiming + 1);

@@ -43,6 +43,12 @@ export interface ClaimHolder {
   readonly type: string;
 }
 
+/** Tenants whose data is being deleted. The log would take their events, and the store would refuse them after the 202. */
+export interface ClosedTenants {
+  /** Reads all of them. Throws `StoreError`. */
+  load(): Promise<ReadonlySet<string>>;
+}
+
 /** Idempotency keys of events that go through the log. They are claimed before the event is appended. */
 export interface KeyClaims {
   /**

@@ -152,3 +152,12 @@ export async function loadIngestLimits(pool: Pool): Promise<Map<string, RateLimi
   });
   return new Map(rows.map(({ id, per_second, burst }) => [id, { perSecond: per_second, burst }]));
 }
+
+/** Tenants whose data is being deleted. */
+export async function listClosedTenants(pool: Pool): Promise<ReadonlySet<string>> {
+  const { rows } = await pool.query<{ id: string }>({
+    name: 'list_closed_tenants',
+    text: 'select id from posthorn.tenants where expunging_at is not null',
+  });
+  return new Set(rows.map(({ id }) => id));
+}
