@@ -22,4 +22,7 @@ test('the connection of a client that reads nothing is closed; others are not', 
   expect(await countClosed()).toBe(0);
   await eventually('it is closed', async () => (await countClosed()) === 1, { timeoutMs: 20_000 });
   expect(posthorn.output()).toContain('closed connections whose clients do not read the answer');
+  // Its own end hears of it when it reads at last.
+  socket.resume();
+  await eventually('the client sees it', () => socket.destroyed);
 });
