@@ -157,8 +157,8 @@ describe('console pages', needsBrowser(), () => {
   test('CON-7: the layout does not shift while a page loads', async () => {
     const { endpoint, event } = await createContent();
     const page = await browser.open(posthorn.key);
+    await page.addInitScript(COUNT_LAYOUT_SHIFTS);
     for (const path of ['/', '/endpoints', `/endpoints/${endpoint}`, '/events', `/events/${event}`]) {
-      await page.addInitScript(COUNT_LAYOUT_SHIFTS);
       await page.goto(`${posthorn.url}/console${path}`);
       await page.getByText('order.created').or(page.getByText('Orders')).first().waitFor();
       // A page that polls never becomes idle: wait a moment for late content.
