@@ -188,10 +188,10 @@ export class BatchWriter {
     { mayBeStored }: WriteOptions,
   ): Promise<boolean> {
     const { acceptLog, observers, clock, onSliced } = this.#options;
-    // If our own clock has jumped ahead, a committed event seems old and would be due in weeks: ask the store. If the store's
-    // has, use the time at which the event was made.
-    const seemsLate = batch.some(({ committed, id }) => committed !== null && isLate(id, clock.now()));
-    const now = seemsLate ? await acceptLog.now() : clock.now();
+    // If our clock or the store's has jumped ahead, an event seems old and would be due in weeks: use the earlier one. After a step of
+    // the clock, use the time at which a committed event was made.
+    const seemsLate = batch.some(({ id }) => isLate(id, clock.now()));
+    const now = seemsLate ? Math.min(await acceptLog.now(), clock.now()) : clock.now();
     const sentAt = clock.now();
     const timeOf = ({ committed, id }: PendingEvent): number =>
       committed !== null && clock.isSteady === false ? timeOfId(id) : now;

@@ -176,13 +176,13 @@ export class FanOutWriter implements Service {
 
   /**
    * Returns this process's time, or another one if that may have jumped, because deliveries could then be due in weeks:
-   * the time in the event's id after a step of the clock, the store's time if the event seems old.
+   * the time in the event's id after a step of the clock, the earlier one of this and the store's time if the event seems old.
    */
   async #currentTime(eventId: Uuid): Promise<number> {
     const { clock, acceptLog } = this.#options;
     const now = clock.now();
     if (clock.isSteady === false) return timeOfId(eventId);
-    return isLate(eventId, now) ? await acceptLog.now() : now;
+    return isLate(eventId, now) ? Math.min(await acceptLog.now(), now) : now;
   }
 
   #toDeliveries(slice: FanOutSlice, event: EventContent | null, now: number): SliceDeliveries {
