@@ -3,7 +3,7 @@
 import type { Endpoint } from '../../src/domain/endpoint.ts';
 import { eventIdOfDelivery, type Uuid } from '../../src/domain/ids.ts';
 import type { MemoryStore } from '../../src/memory/memory-store.ts';
-import type { ShardRow } from '../../src/memory/rows.ts';
+import type { QueueRow, ShardRow } from '../../src/memory/rows.ts';
 import type { BatchStart } from '../../src/ports/batch-log.ts';
 import type { AttemptRequest } from '../../src/ports/stages.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
@@ -197,7 +197,9 @@ export class RequestChecks {
     const handOverFailedAt = before.from.problems.get('hand over requests on the wire') ?? 0;
     const hasStalled = Math.max(before.from.process.stalledAt, handOverFailedAt) >= before.start;
     const isSlow = this.#slowestMs() > 500 && wire.start > before.end + 1_500;
-    return hasDied || hasStalled || isSlow || isReplayed;
+    const lockedAt = before.from.problems.get('record results that another transaction blocks') ?? 0;
+    const isLocked = lockedAt >= before.start && wire.start > before.end + 1_500;
+    return hasDied || hasStalled || isSlow || isLocked || isReplayed;
   }
 
   #checkOrder(endpoint: Endpoint, wire: Wire, onWire: readonly Wire[]): void {
@@ -205,10 +207,16 @@ export class RequestChecks {
     // A delivery that was attempted stays at the head, even if one with an earlier number appears.
     if (wire.number > 1) return;
     const own = this.#store.queue.get(wire.deliveryId);
+    if (own === undefined) return;
+    const storedAt = ({ id }: QueueRow): number => this.#store.events.get(eventIdOfDelivery(id))!.visibleAt;
+    // Events whose requests overlapped have no promised order if the later one was read before the earlier one was stored (ADR 5).
     const earlier = this.#store.queue
       .of(endpoint.id)
       .find(
-        (row) => own !== undefined && row.seq < own.seq && row.visibleAt < wire.start - MAX_COMMIT_AGE_MS,
+        (row) =>
+          row.seq < own.seq &&
+          row.visibleAt < wire.start - MAX_COMMIT_AGE_MS &&
+          storedAt(row) <= storedAt(own),
       );
     if (earlier !== undefined) this.#violate('out of order', wire, endpoint);
     const unwritten = this.#store.unwrittenSlices.find(
