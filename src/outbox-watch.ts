@@ -14,7 +14,7 @@ export interface OutboxWatchOptions {
 }
 
 const CHECK_MS = 2_000;
-/** Longer than a take-over by another process, and than the tries of a row before it is rejected. */
+/** Longer than a takeover, and longer than all retries of a row that is then rejected. */
 const STALLED_AFTER_MS = 6_000;
 const REPEAT_MS = 60_000;
 

@@ -137,7 +137,7 @@ class RecentDelays {
     this.#totalMs = 0;
   }
 
-  /** The largest delay that at least half of the window has, or a larger one. */
+  /** The median delay, weighted by time. 0 if less than half of the window is filled. */
   get usual(): number {
     let weightMs = 0;
     for (const value of this.#values.toSorted((a, b) => b.delayMs - a.delayMs)) {

@@ -53,7 +53,7 @@ export class Acceptor {
     };
   }
 
-  /** Resolves when the event and its deliveries are durable. Throws a `Problem` if the event is rejected. */
+  /** Resolves when the event is durable: with its deliveries in PostgreSQL, or in the log. Throws a `Problem` if the event is rejected. */
   async accept(published: NewEvent): Promise<Accepted> {
     const { tenant } = published;
     const bytes = bytesOf(published);

@@ -43,7 +43,7 @@ export interface LogQueueOptions {
   readonly onBatchWritten?: BatcherOptions<unknown>['onWritten'];
 }
 
-/** An event that is appended under the id of `item`. */
+/** An event in a lane. It is appended under `item.id`, which may be the id of an earlier request. */
 interface LaneItem {
   readonly item: PendingEvent;
   /** True: an earlier request with the same idempotency key has claimed the id. */
@@ -51,9 +51,9 @@ interface LaneItem {
 }
 
 const RETRY_PAUSE_MS = 100;
-/** A batch is one record batch of Kafka, which has a maximum size (`max.message.bytes`, at least twice this). */
-const MAX_BATCH_BYTES = 2 ** 20;
-/** What a record has besides `data`, its headers, channels and endpoints. */
+/** A batch is one record batch of Kafka. The topic must take twice as much (`max.message.bytes`). */
+const MAX_BATCH_BYTES = 2 ** 19;
+/** Upper estimate of the other fields of a record: id, tenant, type, key, trace. */
 const RECORD_OVERHEAD_BYTES = 1_024;
 const ENDPOINT_ID_BYTES = 40;
 

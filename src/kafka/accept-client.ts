@@ -51,7 +51,9 @@ export function createAcceptClient(connection: ConnectionOptions, topic: AcceptT
       try {
         await createTopic(admin, topic);
         await checkTopic(admin, topic);
-        const metadata = await untilKnown(() => admin.metadata({ topics: [topic.name], forceUpdate: true }));
+        const metadata = await retryUntilKnown(() =>
+          admin.metadata({ topics: [topic.name], forceUpdate: true }),
+        );
         return metadata.topics.get(topic.name)!.partitionsCount;
       } finally {
         await admin.close();
@@ -106,17 +108,17 @@ async function createTopic(admin: Admin, topic: AcceptTopic): Promise<void> {
 const DEFAULT_MESSAGE_BYTES = 2 ** 21;
 
 /** Throws if the topic, which an operator may have created, could lose confirmed records or refuse large ones. */
-async function checkTopic(admin: Admin, { name, maxRecordBytes }: AcceptTopic): Promise<void> {
-  const settings = await untilKnown(() => readSettings(admin, name));
-  const problem = findUnsafeSetting(settings, maxRecordBytes);
-  if (problem !== null) throw new Error(`the topic "${name}" cannot be used: ${problem}`);
+async function checkTopic(admin: Admin, topic: AcceptTopic): Promise<void> {
+  const settings = await retryUntilKnown(() => readSettings(admin, topic.name));
+  const problem = findUnsafeSetting(settings, topic);
+  if (problem !== null) throw new Error(`the topic "${topic.name}" cannot be used: ${problem}`);
 }
 
 const MAX_TRIES = 10;
 const TRY_EVERY_MS = 200;
 
 /** A broker does not know a topic right after another one has created it. */
-async function untilKnown<T>(ask: () => Promise<T>): Promise<T> {
+async function retryUntilKnown<T>(ask: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     try {
       return await ask();
@@ -127,7 +129,14 @@ async function untilKnown<T>(ask: () => Promise<T>): Promise<T> {
   }
 }
 
-const CHECKED = ['cleanup.policy', 'unclean.leader.election.enable', 'max.message.bytes'];
+const CHECKED = [
+  'cleanup.policy',
+  'unclean.leader.election.enable',
+  'min.insync.replicas',
+  'max.message.bytes',
+];
+/** Room for a batch of records (`MAX_BATCH_BYTES` of the accept stage). Kafka's default is a little more. */
+const MIN_MESSAGE_BYTES = 2 ** 20;
 
 async function readSettings(admin: Admin, resourceName: string): Promise<ReadonlyMap<string, string>> {
   const [described] = await admin.describeConfigs({
@@ -139,16 +148,20 @@ async function readSettings(admin: Admin, resourceName: string): Promise<Readonl
 /** Returns what is wrong with the settings of the topic and what to set instead. Null: nothing. */
 export function findUnsafeSetting(
   settings: ReadonlyMap<string, string>,
-  maxRecordBytes: number,
+  { minInsync, maxRecordBytes }: Pick<AcceptTopic, 'minInsync' | 'maxRecordBytes'>,
 ): string | null {
   if (settings.get('cleanup.policy') !== 'delete')
     return 'cleanup.policy must be "delete", because compaction deletes records that are not stored yet';
   if (settings.get('unclean.leader.election.enable') !== 'false')
     return 'unclean.leader.election.enable must be "false", because a broker without confirmed records could become the leader';
+  const insync = Number(settings.get('min.insync.replicas'));
+  if (insync < minInsync)
+    return `min.insync.replicas is ${insync} and must be at least ${minInsync} (POSTHORN_KAFKA_ACCEPT_MIN_INSYNC)`;
   const limit = Number(settings.get('max.message.bytes'));
-  return limit >= maxRecordBytes
+  const needed = Math.max(MIN_MESSAGE_BYTES, maxRecordBytes);
+  return limit >= needed
     ? null
-    : `max.message.bytes is ${limit} and must be at least ${maxRecordBytes} (POSTHORN_MAX_EVENT_BYTES and 64 KiB)`;
+    : `max.message.bytes is ${limit} and must be at least ${needed} (1 MiB, or POSTHORN_MAX_EVENT_BYTES plus 64 KiB if that is more)`;
 }
 
 /** The client wraps the error of the broker. */

@@ -44,7 +44,7 @@ export function decodeEvent(record: KafkaRecord, deployment: string): LoggedEven
   return { ...event, data: record.value! };
 }
 
-/** Returns the id and the tenant of the event, also if it cannot be stored. Null: there is none. */
+/** Returns the id and tenant, even of a record that cannot be stored. Null: the record has no valid id or tenant. */
 export function identifyEvent(record: KafkaRecord): { readonly id: Uuid; readonly tenant: string } | null {
   try {
     const { id, tenant } = parseEnvelope(record);

@@ -10,7 +10,7 @@ export interface UnreadAnswersOptions {
   readonly clock: Clock;
   /** How long an answer may wait to be read. Large ones may wait longer. */
   readonly timeoutMs: number;
-  /** How many bytes all answers together may have that wait to be read. */
+  /** Maximum total of unread bytes of all connections. */
   readonly maxBytes: number;
   /** Called with the number of connections that were closed. */
   readonly onClosed: (count: number) => void;
@@ -24,7 +24,7 @@ interface Waiting {
 }
 
 const CHECK_MS = 1_000;
-/** A client may be as slow as this, beyond the timeout. */
+/** The timeout grows by one second per this many unread bytes. */
 const MIN_BYTES_PER_SECOND = 64 * 1024;
 
 export function limitUnreadAnswers(server: Server, options: UnreadAnswersOptions): void {
@@ -45,7 +45,7 @@ export function limitUnreadAnswers(server: Server, options: UnreadAnswersOptions
     others.sort((a, b) => b.socket.writableLength - a.socket.writableLength);
     for (const each of others) {
       if (bytes <= maxBytes) break;
-      // It may just be on its way.
+      // First seen in this check: the client may be reading it now.
       if (each.since === clock.monotonic()) continue;
       bytes -= each.socket.writableLength;
       late.push(each);

@@ -110,7 +110,7 @@ export const kafka = {
     min: 1,
     max: 15,
     about:
-      'How many of these brokers must have an event before Posthorn answers 202 (`min.insync.replicas`), when Posthorn creates the topic.',
+      'How many of these brokers must have an event before Posthorn answers 202 (`min.insync.replicas`). Posthorn creates the topic with it, and refuses a topic with less.',
   }),
   kafkaAcceptRetentionMs: duration({
     default: 7 * DAY,

@@ -278,18 +278,19 @@ describe('SCL-2: Kafka as the accept log', needs(missing), () => {
   });
 
   test('a topic that could lose confirmed events, or is too small for the largest event, is not used', async () => {
-    const open = async (settings: Readonly<Record<string, string>>): Promise<number> => {
+    const open = async (settings: Readonly<Record<string, string>>, minInsync = 1): Promise<number> => {
       const name = await createTopic(broker.address, { settings });
       const client = createAcceptClient(
         { brokers: [broker.address], tls: null, sasl: null },
-        { name, partitions: 4, replicas: 1, minInsync: 1, retentionMs: 3_600_000, maxRecordBytes: 300_000 },
+        { name, partitions: 4, replicas: 1, minInsync, retentionMs: 3_600_000, maxRecordBytes: 300_000 },
       );
       onTestFinished(() => client.close());
       return client.openTopic();
     };
     await expect(open({ 'cleanup.policy': 'compact' })).rejects.toThrow('cleanup.policy');
     await expect(open({ 'unclean.leader.election.enable': 'true' })).rejects.toThrow('unclean');
-    await expect(open({ 'max.message.bytes': '200000' })).rejects.toThrow('at least 300000');
+    await expect(open({ 'max.message.bytes': '1000000' })).rejects.toThrow('at least 1048576');
+    await expect(open({}, 2)).rejects.toThrow('min.insync.replicas is 1 and must be at least 2');
     expect(await open({})).toBe(1);
   });
 
