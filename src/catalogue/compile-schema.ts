@@ -243,8 +243,9 @@ function describe({ keyword, instancePath, params, message }: ErrorObject, field
   return { path, message: (message ?? 'does not match the schema').replace('must NOT', 'must not') };
 }
 
+/** Names of properties come from the payload. PostgreSQL stores neither U+0000 nor halves of surrogate pairs. */
 const shorten = (text: string, length: number): string =>
-  text.length <= length ? text : `${text.slice(0, length - 1)}…`;
+  (text.length <= length ? text : `${text.slice(0, length - 1)}…`).replaceAll('\0', '\ufffd').toWellFormed();
 
 /** `/items/0/id` → `data.items[0].id` */
 export function pathOf(field: string, pointer: string): string {

@@ -7,6 +7,7 @@
  * request. And a second Posthorn on the same port fails with EADDRINUSE; with SO_REUSEPORT it would share the port.
  */
 import cluster, { type Worker } from 'node:cluster';
+import { isSea } from 'node:sea';
 import type { Config } from '../config/index.ts';
 import type { Log } from '../telemetry/log.ts';
 import { NodeMetrics } from './node-metrics.ts';
@@ -211,12 +212,12 @@ export function forkChild(
  */
 const SEMI_SPACE_OPTION = '--max-semi-space-size';
 
-/** Options of Node for a child. Those that the operator has set stay. */
+/** Options of Node for a child. Those that the operator has set stay. The single-file executable takes none: it would read them as flags. */
 export const childOptions = (
   own: readonly string[],
   nodeOptions = process.env.NODE_OPTIONS ?? '',
 ): string[] =>
-  [...own, nodeOptions].some((option) => option.includes(SEMI_SPACE_OPTION))
+  isSea() || [...own, nodeOptions].some((option) => option.includes(SEMI_SPACE_OPTION))
     ? [...own]
     : [...own, `${SEMI_SPACE_OPTION}=32`];
 

@@ -154,6 +154,8 @@ export function findUnsafeSetting(
     return 'cleanup.policy must be "delete", because compaction deletes records that are not stored yet';
   if (settings.get('unclean.leader.election.enable') !== 'false')
     return 'unclean.leader.election.enable must be "false", because a broker without confirmed records could become the leader';
+  if (Number(settings.get('retention.bytes')) >= 0)
+    return 'retention.bytes must be -1, because Kafka would delete records that are not stored yet';
   const insync = Number(settings.get('min.insync.replicas'));
   if (insync < minInsync)
     return `min.insync.replicas is ${insync} and must be at least ${minInsync} (POSTHORN_KAFKA_ACCEPT_MIN_INSYNC)`;

@@ -19,13 +19,16 @@ export interface StoredWatchOptions {
 }
 
 const POLL_MS = 20;
-/** Questions that arrive within this time share an answer. */
+/** Calls within this time share one check. */
 const GATHER_MS = 5;
+/** Checks that run at the same time. Further calls share the next one, so that requests for unknown ids cannot use up the connections. */
+const MAX_CHECKS = 4;
 
 export class StoredWatch {
   readonly #options: StoredWatchOptions;
   #client: Promise<KafkaClient> | null = null;
-  #gathering: Promise<boolean> | null = null;
+  #nextCheck: Promise<boolean> | null = null;
+  #running = 0;
 
   constructor(options: StoredWatchOptions) {
     this.#options = options;
@@ -33,11 +36,20 @@ export class StoredWatch {
 
   /** Returns true when everything that was in the topic is stored. False: not in time, or Kafka does not answer. */
   waitUntilStored(): Promise<boolean> {
-    this.#gathering ??= this.#pause(GATHER_MS).then(() => {
-      this.#gathering = null;
-      return this.#wait();
-    });
-    return this.#gathering;
+    this.#nextCheck ??= this.#startCheck();
+    return this.#nextCheck;
+  }
+
+  async #startCheck(): Promise<boolean> {
+    do await this.#pause(GATHER_MS);
+    while (this.#running >= MAX_CHECKS);
+    this.#nextCheck = null;
+    this.#running += 1;
+    try {
+      return await this.#wait();
+    } finally {
+      this.#running -= 1;
+    }
   }
 
   async stop(): Promise<void> {
@@ -61,7 +73,7 @@ export class StoredWatch {
       }
       return true;
     } catch (error) {
-      onProblem('find out what of the accept topic is stored', error);
+      onProblem('compare the accept topic with the stored positions', error);
       return false;
     }
   }

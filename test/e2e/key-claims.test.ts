@@ -1,6 +1,6 @@
 /** SCL-2: idempotency keys of events that wait in the accept topic. No broker is needed. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { newEventId, type Uuid } from '../../src/domain/ids.ts';
+import { newEventId, publicId, type Uuid } from '../../src/domain/ids.ts';
 import { type AcceptLog, type EventRecord, idempotencyKeyName } from '../../src/ports/accept-log.ts';
 import type { ClaimHolder, KeyClaims } from '../../src/ports/event-log.ts';
 import { createPostgresAcceptLog } from '../../src/postgres/accept-log.ts';
@@ -101,4 +101,14 @@ test('the tombstone of a tenant tells which of its records are not stored any mo
     "insert into posthorn.expunged (kind, id, at) values ('tenant', 'gone', '2026-01-02T00:00:00Z')",
   );
   expect(await kafka.readDeletedTenants(['gone', 'acme'])).toEqual(new Map([['gone', Date.UTC(2026, 0, 2)]]));
+});
+
+test('OUT-1: posthorn.publish takes a key that is only claimed: the claimed event may never be stored', async () => {
+  await claim(first);
+  const [row] = await testDatabase.query<{ id: string }>(
+    "select posthorn.publish('a.b', '{}', 'acme', 'k') as id",
+  );
+  const outbox = await testDatabase.query("delete from posthorn.outbox where tenant = 'acme' returning id");
+  expect(outbox).toHaveLength(1);
+  expect(row!.id).not.toBe(publicId('evt', first));
 });

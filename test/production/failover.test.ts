@@ -171,7 +171,7 @@ describe('a failover of PostgreSQL', needs(missingClusters), () => {
     });
   });
 
-  test('while a synchronous standby is away, /readyz and doctor name it; afterwards the waiting event is delivered', async () => {
+  test('while a synchronous standby is not connected, /readyz and doctor name it; afterwards the waiting event is delivered', async () => {
     const clusters = await openClusters();
     onTestFinished(() => clusters.remove());
     const port = await freePort();
@@ -196,7 +196,9 @@ describe('a failover of PostgreSQL', needs(missingClusters), () => {
       env: { ...TEST_SETTINGS, DATABASE_URL: urlOn(port) },
     });
     expect(await doctor.ended).toBe(1);
-    expect(doctor.output()).toMatch(/Commits wait for a synchronous standby that is away \(standby\)/);
+    expect(doctor.output()).toMatch(
+      /Commits wait for a synchronous standby that is not connected \(standby\)/,
+    );
 
     await psql('alter system reset synchronous_standby_names');
     await psql('select pg_reload_conf()');

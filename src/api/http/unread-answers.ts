@@ -33,20 +33,20 @@ export function limitUnreadAnswers(server: Server, options: UnreadAnswersOptions
   let waiting = new Map<Socket, Waiting>();
   let cancel: (() => void) | null = null;
 
-  const isLate = ({ socket, since }: Waiting): boolean =>
-    clock.monotonic() - since > timeoutMs + (socket.writableLength / MIN_BYTES_PER_SECOND) * 1000;
+  const isLate = ({ socket, since }: Waiting, now: number): boolean =>
+    now - since > timeoutMs + (socket.writableLength / MIN_BYTES_PER_SECOND) * 1000;
 
   /** The connections to close: those that are late, and the largest if all together take too much memory. */
-  function findExcess(): Waiting[] {
-    const late = [...waiting.values()].filter(isLate);
-    const others = [...waiting.values()].filter((each) => !isLate(each));
+  function findExcess(now: number): Waiting[] {
+    const late = [...waiting.values()].filter((each) => isLate(each, now));
+    const others = [...waiting.values()].filter((each) => !isLate(each, now));
     let bytes = others.reduce((sum, { socket }) => sum + socket.writableLength, 0);
     if (bytes <= maxBytes) return late;
     others.sort((a, b) => b.socket.writableLength - a.socket.writableLength);
     for (const each of others) {
       if (bytes <= maxBytes) break;
       // First seen in this check: the client may be reading it now.
-      if (each.since === clock.monotonic()) continue;
+      if (each.since === now) continue;
       bytes -= each.socket.writableLength;
       late.push(each);
     }
@@ -54,15 +54,16 @@ export function limitUnreadAnswers(server: Server, options: UnreadAnswersOptions
   }
 
   function check(): void {
+    const now = clock.monotonic();
     const before = waiting;
     waiting = new Map();
     for (const socket of open) {
       if (socket.writableLength === 0) continue;
       const known = before.get(socket);
       const sent = socket.bytesWritten - socket.writableLength;
-      waiting.set(socket, known?.sent === sent ? known : { socket, sent, since: clock.monotonic() });
+      waiting.set(socket, known?.sent === sent ? known : { socket, sent, since: now });
     }
-    const excess = findExcess();
+    const excess = findExcess(now);
     for (const { socket } of excess) {
       socket.destroy();
       open.delete(socket);
