@@ -333,3 +333,12 @@ describe('VER-2: comparing two schemas cannot keep the process busy', () => {
     );
   });
 });
+
+test('VER-1: the path of an error has only characters that PostgreSQL stores, whatever the names in the payload are', () => {
+  const { check } = compileStored({ type: 'object', additionalProperties: false });
+  const paths = ['a\0b', 'a\ud800', '\ud83d\ude00'.repeat(400)].flatMap((name) =>
+    check({ [name]: 1 }).map(({ path }) => path),
+  );
+  expect(paths).toHaveLength(3);
+  for (const path of paths) expect(path.includes('\0') || !path.isWellFormed(), path).toBe(false);
+});

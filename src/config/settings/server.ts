@@ -51,7 +51,7 @@ export const server = {
     min: SECOND,
     max: 10 * MINUTE,
     about:
-      'Time limit for a client to read an answer of the API, plus a second for every 64 KiB. Then the connection is closed.',
+      'Posthorn closes the connection of a client that reads nothing of its answer for this time, plus a second for every 64 KiB that are left.',
   }),
   inbox: boolean({
     default: (mode) => mode === 'dev',
