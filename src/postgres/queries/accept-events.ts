@@ -121,10 +121,9 @@ function eventValues(events: readonly EventRecord[]): unknown[] {
 }
 
 function singleValues(event: EventRecord): unknown[] {
-  const { id, tenant, type, data, options } = event;
+  const { id, tenant, type, data } = event;
   const [ids, , ...deliveries] = deliveryValues([event]);
-  const optionsText = options === null ? null : JSON.stringify(options);
-  return [id, tenant, type, data, countDeliveries(event), optionsText, ids, ...deliveries];
+  return [id, tenant, type, data, countDeliveries(event), optionsText(event), ids, ...deliveries];
 }
 
 function deliveryValues(events: readonly EventRecord[]): unknown[] {
@@ -177,11 +176,14 @@ function toSkippedValues(events: readonly EventRecord[]): unknown[] {
 }
 
 function payloadValues(events: readonly EventRecord[]): unknown[] {
-  const options: Record<string, unknown> = {};
-  for (const [index, event] of events.entries())
-    if (event.options !== null) options[index + 1] = event.options;
-  return [Buffer.concat(events.map((event) => event.data)), JSON.stringify(options)];
+  // An array, not one JSON object: PostgreSQL would parse the whole object once for each event.
+  const hasOptions = events.some((event) => event.options !== null);
+  const options = hasOptions ? events.map(optionsText) : [];
+  return [Buffer.concat(events.map((event) => event.data)), options];
 }
+
+const optionsText = ({ options }: EventRecord): string | null =>
+  options === null ? null : JSON.stringify(options);
 
 /** The database's clock. */
 export async function databaseNow(pool: Pool): Promise<number> {

@@ -61,7 +61,7 @@ const plain = (check: Check, skips: boolean) => ({
     }
     accepted as (
       insert into posthorn.events (id, tenant, type, data, deliveries, options)
-      select id, tenant, type, substring($13::bytea from start for length), fanout, ($14::json -> n::text)
+      select id, tenant, type, substring($13::bytea from start for length), fanout, (($14::text[])[n])::json
         from ${INCOMING} where (select version from current) = $1
     ),
     queued as (
@@ -200,7 +200,7 @@ const guarded = (check: Check, from: Origin, variant: Variant): Statement => ({
     ),
     accepted as (
       insert into posthorn.events (id, tenant, type, data, deliveries, idempotency_key, options)
-      select id, tenant, type, substring($13::bytea from start for length), fanout, key, ($14::json -> n::text)
+      select id, tenant, type, substring($13::bytea from start for length), fanout, key, (($14::text[])[n])::json
         from incoming where key is null or id = any (array(select event_id from won))
           on conflict (id) do nothing
       returning id
