@@ -99,7 +99,7 @@ export function createEndpointCache(
         const changed = cacheRows(rows.filter((row) => row.id !== null));
         version = stored;
         notify(changed);
-        // The endpoints are read, even if this fails. The next read tries again.
+        // The endpoints have been read, even if this fails. The next read repeats this.
         for (const id of await deleted.takeIdle().catch(() => [])) endpoints.delete(id);
         return;
       }

@@ -111,7 +111,7 @@ const lockOutboxRows = (from: 'outbox' | 'parked'): string => `
        where o.seq = any ($20::bigint[]) ${from === 'parked' ? "and o.state = 'waiting'" : ''}
          and (select version from current) = $1 order by o.seq for update
     ),`;
-/** Kafka records that were set aside are stored like rows of the outbox. */
+/** Parked Kafka records are stored like rows of the outbox. */
 const TABLES = { outbox: 'outbox', parked: 'kafka_records' } as const;
 // Not a join: the planner cannot estimate the number of rows, and scanned the whole backlog for each.
 const deleteOutboxRows = (from: 'outbox' | 'parked'): string => `
@@ -174,10 +174,11 @@ const STATEMENT_NAMES: Record<Origin, string> = {
   partition: 'accept_from_kafka',
 };
 
-// With idempotency keys, or if an earlier try may have been committed. $17: how long a key is kept, from when on at the
-// earliest, and until when it has expired at the latest. Keys are sorted, or two batches with two keys in
-// common could deadlock. An expired key is taken over; a key that an earlier try of the same event took counts as won. A key that
-// is only claimed (claim-keys.ts) is taken over too: its event may never arrive. If it does, it counts as a repetition of this one.
+// For events with idempotency keys, or if an earlier try may have been committed. $17 has three times in seconds: how long a key is
+// kept; the process's time, from which on it is kept unless the database's time is later; and a limit: a key counts as expired only if
+// it expired before both this limit and the database's time. Keys are sorted, or two batches with two keys in common could deadlock.
+// The statement takes over an expired key. A key that an earlier try of the same event took counts as won. The statement also takes
+// over a key that is only claimed (claim-keys.ts), because its event may never arrive. If it does, it counts as a repetition of this one.
 // Deliveries are written only for events that this statement writes: those of an earlier try may be delivered already.
 // An event with unwritten deliveries is alone in its batch ("sliced"): all its deliveries share one acceptance number.
 const guarded = (check: Check, from: Origin, variant: Variant): Statement => ({

@@ -1,9 +1,9 @@
-/** Kafka records that were set aside: rejected ones, and those that wait for the limit of their tenant. */
+/** Parked Kafka records: rejected ones, and those that wait for the limit of their tenant. */
 import type { Advance, StoredParkedRecord } from '../../ports/kafka-store.ts';
 import type { Pool } from '../database.ts';
 
-// The same lock and epoch as in the accept statement. A record that is set aside twice stays one,
-// also one that a producer wrote twice to the accept topic.
+// The same lock and epoch as in the accept statement. A record that is parked twice is stored once,
+// and so is one that a producer wrote twice to the accept topic.
 const ADVANCE = {
   name: 'kafka_advance',
   text: `
