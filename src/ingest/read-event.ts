@@ -77,7 +77,7 @@ export function readEventWithId(
   });
 }
 
-/** Reads a body that may have a type and data and nothing else. Null: the body does not have it. */
+/** Reads a body that may only have a type and data. Null: the body lacks this field. */
 export function readTestEvent(
   body: Buffer,
   limits: ReadLimits,
@@ -213,7 +213,7 @@ function convertSyntaxErrors<T>(body: Buffer, read: () => T): T {
   }
 }
 
-/** No request has nearly as many. */
+/** Far more than any valid request has. */
 const MAX_FIELDS = 100;
 const MAX_NAMED_FIELDS = 10;
 
