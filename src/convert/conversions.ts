@@ -9,8 +9,8 @@
  *                                     │ failed               │ the payload is gone: gone
  *                                     ▼ failed, busy         ▼ the store does not answer: busy
  *
- * The result is stored before it is sent, and what is stored is sent: of two workers that convert the same event with an
- * impure converter, both send the bytes of the first. Concurrent requests for the same result share one conversion.
+ * The result is stored before it is sent, and the stored bytes are sent: if two workers convert the same event with an
+ * impure converter, both send the bytes that were stored first. Concurrent requests for the same result share one conversion.
  */
 import { Batcher } from '../domain/batcher.ts';
 import {

@@ -214,7 +214,7 @@ export class LogFollower {
       const moved = await table!.moveBatch(lastSeq);
       rows += moved;
       if (moved > 0) continue;
-      // The rest is locked, perhaps by a relay that died. Wait, because nothing would read these rows later.
+      // The other rows are locked, perhaps by a relay that died. Wait for them, because nothing would read them later.
       if ((await table!.findLastWaiting(lastSeq)) !== null) {
         if (!isWaiting)
           log.warn({ source: name }, 'rows of the table are locked by another transaction; waiting');

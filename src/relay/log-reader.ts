@@ -96,7 +96,7 @@ export class LogReader {
     }
   }
 
-  /** The server has sent everything up to `lsn`. Lets the slot advance past changes of other tables. */
+  /** Call this when the server has sent everything up to `lsn`, so that the slot advances past changes of other tables. */
   onCaughtUp(lsn: bigint): void {
     if (this.#transaction === null && !this.#hasFailed) this.#recordEnd(lsn);
   }
@@ -106,7 +106,7 @@ export class LogReader {
     let bytes = 0;
     while (count < this.#waiting.length && count < maxRows) {
       const size = this.#waiting[count]!.body.length + OVERHEAD_BYTES;
-      // The first event is taken whatever its size, or it would wait forever.
+      // Take the first event even if it is too large, or it would wait forever.
       if (count > 0 && bytes + size > maxBytes) break;
       bytes += size;
       count += 1;

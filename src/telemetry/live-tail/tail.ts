@@ -47,7 +47,7 @@ export interface LiveTailOptions {
 const FLUSH_MS = 100;
 /** The budget of messages that only watchers of all tenants want. No tenant has this name. */
 const ALL_TENANTS = '';
-/** Others stop sending to a process after this many missing announcements. */
+/** Other processes stop sending to a process that has missed this many announcements. */
 export const MAX_MISSED_ANNOUNCEMENTS = 3;
 
 export class LiveTail implements Service {
