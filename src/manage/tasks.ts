@@ -83,7 +83,7 @@ export class Tasks {
     { action, objectId }: AuditedChange,
   ): Promise<{ task: TaskView; counted: Counted }> {
     const { tenant } = selection;
-    // Before the count, which takes longer.
+    // Check this before the count, which takes longer.
     await this.#checkOpenTasks(this.#pool, tenant);
     const counted = await countDeliveries(this.#pool, selection, MAX_COUNTED);
     const id = newId(this.#clock.now());

@@ -9,7 +9,7 @@ export interface ProviderOptions {
   /** Null: a public client. */
   readonly clientSecret: string | null;
   readonly scope: string;
-  /** Asked for at the userinfo endpoint if the ID token lacks one of them. */
+  /** Claims that Posthorn reads from the userinfo endpoint if the ID token lacks one of them. */
   readonly neededClaims: readonly string[];
 }
 

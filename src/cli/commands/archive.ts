@@ -50,7 +50,7 @@ function urlOf({ archiveUrl }: Config): string {
   return archiveUrl;
 }
 
-/** One for the lock, one for the work, one to spare. */
+/** One connection for the lock, one for the work, and one spare. */
 const CONNECTIONS = 3;
 
 async function runArchiveProcess(config: Config): Promise<number> {
@@ -120,11 +120,11 @@ function stopWithProcess(pace: Pick<Pace, 'stop'>): void {
   process.once('SIGTERM', stop).once('SIGINT', stop).once('disconnect', stop);
 }
 
-/** Deliveries come first. */
+/** Lowers the priority of this process, because deliveries matter more. */
 function lowerPriority(): void {
   try {
     setPriority(19);
   } catch {
-    // Not on this system.
+    // This system does not support priorities.
   }
 }
