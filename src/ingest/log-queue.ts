@@ -24,7 +24,7 @@ import type { AcceptObservers } from './accept-observers.ts';
 import { type AcceptQueue, bytesOf } from './accept-queue.ts';
 import { matchFirst } from './match-first.ts';
 import { type Accepted, answerWithHolder, type PendingEvent } from './pending-event.ts';
-import { claimFailed, logDidNotAnswer, logIsAway } from './store-problems.ts';
+import { claimFailed, logDidNotAnswer, logIsUnavailable } from './store-problems.ts';
 import type { Subscriptions } from './subscriptions.ts';
 
 export interface LogQueueOptions {
@@ -111,7 +111,7 @@ export class LogQueue implements AcceptQueue {
 
   #addToLane(item: PendingEvent, isRepeated: boolean): void {
     const { partitions } = this.#options.log;
-    if (partitions === null) return item.reject(logIsAway());
+    if (partitions === null) return item.reject(logIsUnavailable());
     this.#laneOf(crc32(item.event.tenant) % partitions).add({ item, isRepeated });
   }
 

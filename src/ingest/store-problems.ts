@@ -59,7 +59,7 @@ export const logDidNotAnswer = (cause: unknown): Problem =>
   );
 
 /** For an event that arrived before this process could reach the log. Nothing was stored. */
-export const logIsAway = (): Problem =>
+export const logIsUnavailable = (): Problem =>
   new Problem('unavailable', 'The event was not stored: Kafka does not answer. Try again later.', {
     retryAfterSeconds: 2,
   });
