@@ -40,7 +40,8 @@ export async function claimKeys(
   const holders = new Map<string, ClaimHolder>();
   let open = claims;
   for (let tries = 0; open.length > 0; tries += 1) {
-    if (tries === MAX_TRIES) throw new Error(`idempotency keys lost their holder during each of ${MAX_TRIES} tries to claim them`);
+    if (tries === MAX_TRIES)
+      throw new Error(`idempotency keys lost their holder during each of ${MAX_TRIES} tries to claim them`);
     const won = await claimFree(pool, open, options);
     const lost = open.filter((claim) => {
       const isWon = won.has(claim.eventId);

@@ -214,7 +214,11 @@ async function decideFirst(round: Round, deliveryId: Uuid, key: string): Promise
   const window = await openWindow(round, deliveryId, key);
   if (window.first_id === deliveryId) return send(round, deliveryId);
   const end = firstIdAt(window.until);
-  const { rows } = await client.query<{ isWaiting: boolean; isFirstWaiting: boolean; isFirstDelivered: boolean }>(
+  const { rows } = await client.query<{
+    isWaiting: boolean;
+    isFirstWaiting: boolean;
+    isFirstDelivered: boolean;
+  }>(
     `select exists (select from posthorn.queue where id = $1) as "isFirstWaiting",
             exists (select from posthorn.queue where id = $2) as "isWaiting",
             exists (select from posthorn.deliveries where id = $1 and status = 'delivered') as "isFirstDelivered"`,
