@@ -40,7 +40,7 @@ const MIN_WORK_MS = 50;
 const MAX_REST_MS = 10_000;
 const CHECK_EVERY_MS = 60_000;
 
-export class Pace {
+export class ExportPace {
   readonly #options: PaceOptions;
   #workingSince: number | null = null;
   #isStopped = false;

@@ -9,7 +9,7 @@ import type { Partition } from '../ports/retention-store.ts';
 import { isStoreOutage } from '../ports/store-error.ts';
 import { copyTombstones } from './copy-tombstones.ts';
 import { type ExportStep, exportPartition } from './export-partition.ts';
-import { ArchiveStoppedError, type Pace } from './pace.ts';
+import { ArchiveStoppedError, type ExportPace } from './pace.ts';
 import { runRestore } from './restore.ts';
 import { rewritePart } from './rewrite-parts.ts';
 import { openTarget } from './targets/open-target.ts';
@@ -25,7 +25,7 @@ export interface ArchiveRunOptions {
   readonly silentMs: number;
   readonly restoreKeepMs: number;
   /** Slows exports down and stops the run. Restores and rewrites do not rest: a person waits for them, or a deadline. */
-  readonly pace: Pace;
+  readonly pace: ExportPace;
   /** Called before each step of an export. Tests kill the process here. */
   readonly onStep?: ((step: ExportStep) => void) | undefined;
   readonly onExported: (exported: {

@@ -22,7 +22,7 @@ import type { AttemptOutcome, ErrorClass } from '../domain/outcome.ts';
 import type { AttemptRequest } from '../ports/stages.ts';
 import { codeOf, errorMessage } from './classify-error.ts';
 import { MailQueue, type QueuedMail } from './mail-queue.ts';
-import { noticeBody, subjectOf } from './notice-body.ts';
+import { mailSubjectOf, noticeBody } from './notice-body.ts';
 import { addressOf, maskAddress, maskTarget } from './redacted-url.ts';
 
 /** One message for one recipient. */
@@ -135,7 +135,7 @@ export class Mailer {
     return {
       from,
       to: addressOf(endpoint.url),
-      subject: subjectOf(event),
+      subject: mailSubjectOf(event),
       text: '',
       messageId: `<${publicId('evt', event.id)}@${URL.parse(publicUrl)?.hostname ?? 'posthorn'}>`,
       headers: {

@@ -51,7 +51,7 @@ const MAX_SPREAD = 0.25;
  * Mode `last`: how long after its acceptance an event is sent if no other one of its key arrives. Each key waits a little longer than
  * the window, always by the same share of it. Otherwise many keys whose events arrive together would be sent together.
  */
-export function windowOf(
+export function debounceWindowOf(
   { windowMs, maxWaitMs }: Pick<DebounceSettings, 'windowMs' | 'maxWaitMs'>,
   key: string,
 ): number {

@@ -64,7 +64,7 @@ export class CommittedEvents {
         committed: {
           outboxSeq: event.outboxSeq,
           lostKey: null,
-          outcomeUnknown: false,
+          isOutcomeUnknown: false,
           record: event.record,
         },
         resolve: (accepted) => {

@@ -100,7 +100,7 @@ export function readTenant(value: unknown, keyTenant: string | null): string {
   return value;
 }
 
-export function readKey(value: unknown): string {
+export function readIdempotencyKey(value: unknown): string {
   if (typeof value !== 'string') throw invalidField('idempotency_key', 'must be text');
   return value;
 }

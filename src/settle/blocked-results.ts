@@ -38,7 +38,7 @@ const BLOCKED: ReadonlySet<StoreFailure> = new Set(['conflict', 'timeout', 'miss
 const OUTAGES: ReadonlySet<StoreFailure> = new Set(['unavailable', 'outcome_unknown']);
 
 /** An error that does not come from the store is a bug, and would happen again. */
-export const failureOf = (error: unknown): StoreFailure =>
+export const settleFailureOf = (error: unknown): StoreFailure =>
   error instanceof StoreError ? error.failure : 'other';
 
 export const isBlockedBy = (failure: StoreFailure): boolean => BLOCKED.has(failure);
@@ -121,7 +121,7 @@ export class BlockedResults {
       this.#failuresInARow = 0;
       this.#count(batch, -1);
     } catch (error) {
-      const failure = failureOf(error);
+      const failure = settleFailureOf(error);
       if (isBlockedBy(failure)) return this.#divide(batch, error);
       onProblem('record results', error);
       if (OUTAGES.has(failure)) {

@@ -13,7 +13,7 @@ import type { EndpointNote } from '../domain/operational.ts';
 import type { HealthChange, Settlement, SettlementSink } from '../ports/delivery-queue.ts';
 import type { ResultRecorder } from '../ports/stages.ts';
 import type { StoreFailure } from '../ports/store-error.ts';
-import { BlockedResults, failureOf, isBlockedBy } from './blocked-results.ts';
+import { BlockedResults, isBlockedBy, settleFailureOf } from './blocked-results.ts';
 import { combineHealth } from './combine-health.ts';
 import { type PendingResult, splitBatch, takeOnePerDelivery } from './pending-result.ts';
 
@@ -112,7 +112,7 @@ export class Settler implements ResultRecorder {
         return await this.#writeOnce(batch);
       } catch (error) {
         this.#options.onProblem('record results', error);
-        const failure = failureOf(error);
+        const failure = settleFailureOf(error);
         if (isBlockedBy(failure)) return this.#blocked.add(batch);
         const parts = SPLITS_ON.has(failure) ? splitBatch(batch) : null;
         if (parts !== null) {

@@ -1,5 +1,5 @@
 import { setPriority } from 'node:os';
-import type { Pace } from '../../archive/index.ts';
+import type { ExportPace } from '../../archive/index.ts';
 import { type Config, ConfigError, loadConfig, retentionOf } from '../../config/index.ts';
 import { systemClock } from '../../domain/clock.ts';
 import { newId } from '../../domain/ids.ts';
@@ -56,7 +56,7 @@ const CONNECTIONS = 3;
 async function runArchiveProcess(config: Config): Promise<number> {
   const url = urlOf(config);
   const log = createLog(config);
-  const [{ Pace, runArchive }, { openDatabase }, { createPostgresArchiveStore }] = await Promise.all([
+  const [{ ExportPace, runArchive }, { openDatabase }, { createPostgresArchiveStore }] = await Promise.all([
     import('../../archive/index.ts'),
     import('../../postgres/database.ts'),
     import('../../postgres/archive-store.ts'),
@@ -72,7 +72,7 @@ async function runArchiveProcess(config: Config): Promise<number> {
   });
   const store = createPostgresArchiveStore(database);
   const days = retentionOf(config);
-  const pace = new Pace({
+  const pace = new ExportPace({
     // A person who runs the command waits for it.
     maxBusy: isStartedByServer() ? config.archiveMaxBusy : 1,
     clock: systemClock,
@@ -112,7 +112,7 @@ const isStartedByServer = (): boolean => process.send !== undefined;
 const STOP_WITHIN_MS = 3_000;
 
 /** The run ends after its present step. If that takes too long, the process exits within the step, which is safe too. */
-function stopWithProcess(pace: Pick<Pace, 'stop'>): void {
+function stopWithProcess(pace: Pick<ExportPace, 'stop'>): void {
   const stop = (): void => {
     pace.stop();
     setTimeout(() => process.exit(1), STOP_WITHIN_MS).unref();

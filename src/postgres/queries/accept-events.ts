@@ -14,11 +14,11 @@ import type { Pool } from '../database.ts';
 import { lostPartition, partitionValues } from './accept-from-kafka.ts';
 import {
   CHECKS,
-  type Check,
   guardedStatement,
   type Origin,
   plainStatement,
   singleStatement,
+  type VersionCheck,
 } from './accept-statements.ts';
 import { journalOfAccepted } from './stats-journal.ts';
 
@@ -57,7 +57,10 @@ interface AcceptAnswer {
 }
 
 /** Returns a function that makes the query with this check. */
-function prepare(events: readonly EventRecord[], options: AppendOptions): (check: Check) => QueryConfig {
+function prepare(
+  events: readonly EventRecord[],
+  options: AppendOptions,
+): (check: VersionCheck) => QueryConfig {
   const { outboxSeqs, partition } = options;
   const origin = originOf(options);
   const isSliced = events.some((event) => event.unwritten !== undefined);

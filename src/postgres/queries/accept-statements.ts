@@ -40,12 +40,12 @@ const skipping = ({ firstParameter, ofWritten }: Skipping): string => `
  * How a statement checks that the events were matched with current endpoints: nothing has changed since, or no endpoint of
  * their tenants. The first check is cheaper and nearly always enough.
  */
-export type Check = 'nothing_changed' | 'own_unchanged';
-export const CHECKS: readonly Check[] = ['nothing_changed', 'own_unchanged'];
-const SUFFIXES: Record<Check, string> = { nothing_changed: '', own_unchanged: '_own' };
+export type VersionCheck = 'nothing_changed' | 'own_unchanged';
+export const CHECKS: readonly VersionCheck[] = ['nothing_changed', 'own_unchanged'];
+const SUFFIXES: Record<VersionCheck, string> = { nothing_changed: '', own_unchanged: '_own' };
 
 // The function is called only for a tenant whose data is being deleted, and throws. The index of such tenants is empty.
-const current = (check: Check, tenants = '$3::text[]'): string => `current as materialized (
+const current = (check: VersionCheck, tenants = '$3::text[]'): string => `current as materialized (
       select ${check === 'nothing_changed' ? 'v.version' : trustedVersion(tenants)} as version
         from posthorn.subscription_version v
        where not exists (select from posthorn.tenants t
@@ -53,7 +53,7 @@ const current = (check: Check, tenants = '$3::text[]'): string => `current as ma
 
 // The usual case: no keys, first try. The statement that writes also reads the version, and a batch that was matched
 // against older endpoints of its tenants writes nothing.
-const plain = (check: Check, skips: boolean) => ({
+const plain = (check: VersionCheck, skips: boolean) => ({
   name: `accept_plain${skips ? '_skipping' : ''}${SUFFIXES[check]}`,
   text: `
     with ${current(check)},${
@@ -78,7 +78,7 @@ const plain = (check: Check, skips: boolean) => ({
 // The same for one event, which is the usual batch while few clients publish. For one event, taking the arrays of `plain`
 // apart takes a sixth of its processor time. $2 to $7: id, tenant, type, payload, number of deliveries, options;
 // $8 to $11: deliveries; $12: statistics.
-const single = (check: Check): Statement => ({
+const single = (check: VersionCheck): Statement => ({
   name: `accept_single${SUFFIXES[check]}`,
   text: `
     with ${current(check, 'array[$3::text]')},
@@ -181,7 +181,7 @@ const STATEMENT_NAMES: Record<Origin, string> = {
 // over a key that is only claimed (claim-keys.ts), because its event may never arrive. If it does, it counts as a repetition of this one.
 // Deliveries are written only for events that this statement writes: those of an earlier try may be delivered already.
 // An event with unwritten deliveries is alone in its batch ("sliced"): all its deliveries share one acceptance number.
-const guarded = (check: Check, from: Origin, variant: Variant): Statement => ({
+const guarded = (check: VersionCheck, from: Origin, variant: Variant): Statement => ({
   name: `${STATEMENT_NAMES[from]}${variant === 'usual' ? '' : `_${variant}`}${SUFFIXES[check]}`,
   text: `
     with ${current(check)},${lockOrigin(from)}
@@ -220,39 +220,39 @@ const guarded = (check: Check, from: Origin, variant: Variant): Statement => ({
     )
     select version, array(select id::text from accepted) as written${from === 'partition' ? IS_OWNED : ''} from current`,
 });
-const allVariants = (check: Check, from: Origin): Record<Variant, Statement> => ({
+const allVariants = (check: VersionCheck, from: Origin): Record<Variant, Statement> => ({
   usual: guarded(check, from, 'usual'),
   skipping: guarded(check, from, 'skipping'),
   sliced: guarded(check, from, 'sliced'),
 });
-const allOrigins = (check: Check): Record<Origin, Record<Variant, Statement>> => ({
+const allOrigins = (check: VersionCheck): Record<Origin, Record<Variant, Statement>> => ({
   requests: allVariants(check, 'requests'),
   outbox: allVariants(check, 'outbox'),
   parked: allVariants(check, 'parked'),
   partition: allVariants(check, 'partition'),
 });
-const GUARDED: Record<Check, Record<Origin, Record<Variant, Statement>>> = {
+const GUARDED: Record<VersionCheck, Record<Origin, Record<Variant, Statement>>> = {
   nothing_changed: allOrigins('nothing_changed'),
   own_unchanged: allOrigins('own_unchanged'),
 };
 
-const allPlain = (check: Check): Record<Exclude<Variant, 'sliced'>, Statement> => ({
+const allPlain = (check: VersionCheck): Record<Exclude<Variant, 'sliced'>, Statement> => ({
   usual: plain(check, false),
   skipping: plain(check, true),
 });
 const PLAIN = { nothing_changed: allPlain('nothing_changed'), own_unchanged: allPlain('own_unchanged') };
 
-const SINGLE: Record<Check, Statement> = {
+const SINGLE: Record<VersionCheck, Statement> = {
   nothing_changed: single('nothing_changed'),
   own_unchanged: single('own_unchanged'),
 };
 
 /** The statement for one event without a key and without skipped deliveries that no earlier try can have stored. */
-export const singleStatement = (check: Check): Statement => SINGLE[check];
+export const singleStatement = (check: VersionCheck): Statement => SINGLE[check];
 
 /** The statement for events without keys that no earlier try can have stored. */
-export const plainStatement = (check: Check, skips: boolean): Statement =>
+export const plainStatement = (check: VersionCheck, skips: boolean): Statement =>
   PLAIN[check][skips ? 'skipping' : 'usual'];
 
-export const guardedStatement = (check: Check, from: Origin, variant: Variant): Statement =>
+export const guardedStatement = (check: VersionCheck, from: Origin, variant: Variant): Statement =>
   GUARDED[check][from][variant];
