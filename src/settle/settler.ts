@@ -162,7 +162,7 @@ export class Settler implements ResultRecorder {
     try {
       done(hasMoved);
     } catch (error) {
-      this.#options.onProblem('go on after a recorded result', error);
+      this.#options.onProblem('continue after a result was recorded', error);
     }
   }
 

@@ -62,7 +62,9 @@ async function runArchiveProcess(config: Config): Promise<number> {
     import('../../postgres/archive-store.ts'),
   ]);
   if (config.databaseUrl === null)
-    throw new ConfigError([{ name: 'DATABASE_URL', message: 'DATABASE_URL is not set.' }]);
+    throw new ConfigError([
+      { name: 'DATABASE_URL', message: 'DATABASE_URL is not set. Set it to the database to archive.' },
+    ]);
   lowerPriority();
   const database = openDatabase({
     connectionString: config.databaseUrl,
@@ -78,7 +80,7 @@ async function runArchiveProcess(config: Config): Promise<number> {
     clock: systemClock,
     isBehind: () => store.isBehind(days),
     onBehindChanged: (isBehind) =>
-      log.info(isBehind ? 'the archive is behind, and does not rest' : 'the archive has caught up'),
+      log.info(isBehind ? 'the archive is behind: it works without pauses' : 'the archive has caught up'),
   });
   stopWithProcess(pace);
   try {
