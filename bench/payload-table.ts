@@ -90,7 +90,7 @@ function newIds(count: number): string[] {
   return Array.from({ length: count }, () => newEventId(Date.now()));
 }
 
-/** Text that does not compress to nothing. */
+/** Random text, which hardly compresses. */
 function newPayloads(count: number, bytes: number): Buffer[] {
   return Array.from({ length: count }, () => {
     const buffer = Buffer.alloc(bytes);

@@ -95,15 +95,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
   const confirmations = openConfirmations(options, store, address);
   const mailer = openMailer(config, confirmations, address, clock);
   const send = createSendRequest(deliverer, mailer);
-  const convertStage = await createConversions({
-    ...store,
-    versions: store.catalogue,
-    config,
-    clock,
-    log,
-    metrics,
-    onProblem,
-  });
+  const convertStage = await createConversions({ ...options, ...store, versions: store.catalogue });
   const engine = createEngine(
     {
       ...store,

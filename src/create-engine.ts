@@ -317,21 +317,13 @@ function createSendingParts(ports: EnginePorts, stages: EngineStages, config: En
   const settler = createSettler(ports, stages, config, { progress, ownership, load });
   const payloads = new Payloads({ events: ports.eventLookup, onProblem });
   const batchRecorder = new BatchRecorder({ queue, clock, ownership, onProblem });
-  const { converter } = stages;
-  const expunge = (eventId: Uuid): void => {
-    if (payloads.isExpunged(eventId)) return;
-    payloads.expunge(eventId);
-    converter?.expunge(eventId);
-  };
-  // The message is quick. It may be lost, but a renewal of the lease says the same.
-  ports.notifier.subscribe('expunged', expunge);
-  ownership.addListener({ onExpunged: (eventIds) => eventIds.forEach(expunge) });
+  followExpunges(ports, stages, { ownership, payloads });
   const attempts = new Attempts({
     clock,
     random,
     ownership,
     payloads,
-    converter,
+    converter: stages.converter,
     startLog: new StartLog({ queue, clock, ownership, onProblem }),
     send: stages.send,
     settler,
@@ -362,6 +354,21 @@ function createSendingParts(ports: EnginePorts, stages: EngineStages, config: En
     progress,
     load,
   };
+}
+
+/** Forgets the payloads of expunged events. The message is quick but may be lost. A renewal of the lease returns the same ids. */
+function followExpunges(
+  { notifier }: EnginePorts,
+  { converter }: EngineStages,
+  { ownership, payloads }: { readonly ownership: Ownership; readonly payloads: Payloads },
+): void {
+  const expunge = (eventId: Uuid): void => {
+    if (payloads.isExpunged(eventId)) return;
+    payloads.expunge(eventId);
+    converter?.expunge(eventId);
+  };
+  notifier.subscribe('expunged', expunge);
+  ownership.addListener({ onExpunged: (eventIds) => eventIds.forEach(expunge) });
 }
 
 function createOwnership(

@@ -107,20 +107,13 @@ const GIVE_UP_AFTER_MS = 10_000;
 const DELIVERIES_PER_COMMIT = 1_000;
 
 export function createIngest(ports: IngestPorts, stages: IngestStages, config: IngestConfig): Ingest {
-  const { acceptLog, eventLookup, fanOuts, endpoints, tenantLimits, clock, random } = ports;
+  const { acceptLog, fanOuts, endpoints, clock, random } = ports;
   const { deliveriesPerCommit = DELIVERIES_PER_COMMIT } = config;
 
   const subscriptions = followSubscriptions(endpoints);
   const knownTenants = new KnownTenants(acceptLog);
   endpoints.onReplaced(() => knownTenants.clear());
-  const tenantRates = new TenantRates({
-    limits: tenantLimits,
-    buckets: ports.rateBuckets ?? new LocalBuckets(clock),
-    clock,
-    perSecond: config.tenantIngestPerSecond,
-    burst: config.tenantIngestBurst,
-  });
-
+  const tenantRates = createTenantRates(ports, config);
   const shedder = new LoadShedder({
     clock,
     maxLoopDelayMs: config.shedLoopDelayMs,
@@ -137,13 +130,8 @@ export function createIngest(ports: IngestPorts, stages: IngestStages, config: I
     queueBytes: config.acceptQueueBytes,
   });
   const fanOutWriter = new FanOutWriter({
-    fanOuts,
-    eventLookup,
-    acceptLog,
-    endpoints,
+    ...ports,
     router: stages.router,
-    clock,
-    random,
     sliceRows: sliceRowsOf(deliveriesPerCommit),
     isStoreQuiet: stages.isStoreQuiet ?? (() => false),
     onProblem: stages.onProblem,
@@ -225,6 +213,16 @@ function createQueue(
         idempotencyTtlMs: config.idempotencyTtlMs,
         giveUpAfterMs: GIVE_UP_AFTER_MS,
       });
+}
+
+function createTenantRates({ tenantLimits, rateBuckets, clock }: IngestPorts, config: IngestConfig) {
+  return new TenantRates({
+    limits: tenantLimits,
+    buckets: rateBuckets ?? new LocalBuckets(clock),
+    clock,
+    perSecond: config.tenantIngestPerSecond,
+    burst: config.tenantIngestBurst,
+  });
 }
 
 function followSubscriptions(endpoints: EndpointDirectory): Subscriptions {

@@ -29,7 +29,7 @@ import { listRegions } from './postgres/queries/regions.ts';
 import { listRelaySources } from './postgres/queries/relay-sources.ts';
 import type { LiveTail } from './telemetry/live-tail/index.ts';
 import type { Log } from './telemetry/log.ts';
-import { processCounts, type Sample, toText } from './telemetry/metrics/index.ts';
+import { processCounts, type Sample, toPrometheusText } from './telemetry/metrics/index.ts';
 import type { Tracer } from './telemetry/tracing.ts';
 
 export interface ServerOptions {
@@ -149,7 +149,9 @@ function apiDependencies(options: ServerOptions): ApiDependencies {
       onRejected: (code) => metrics.accepts.onRejected(code),
       onUnreadClosed: (count) => metrics.accepts.onUnreadClosed(count),
       text: async () =>
-        toText((await options.gatherMetrics?.()) ?? [...metrics.metrics.read(), ...processCounts(1, 1)]),
+        toPrometheusText(
+          (await options.gatherMetrics?.()) ?? [...metrics.metrics.read(), ...processCounts(1, 1)],
+        ),
     },
     health: {
       findMissing: options.findMissing,

@@ -192,7 +192,7 @@ class PartitionExport {
       } catch (error) {
         if (isStoreOutage(error)) throw error;
         if (maxRows > 1) {
-          // One by one, to find the row that cannot be read.
+          // Read the rows one by one, to find the one that cannot be read.
           maxRows = 1;
           continue;
         }

@@ -1,7 +1,7 @@
 /** The archive: Parquet files of expired data. `posthorn archive` runs it, also for the servers. */
 export { type ExportStep, exportPartition } from './export-partition.ts';
 export { readManifests, searchDay, verifyDay } from './inspect.ts';
-export { Pace, type PaceOptions } from './pace.ts';
+export { ExportPace, type PaceOptions } from './pace.ts';
 export { type ArchiveRunOptions, runArchive } from './run.ts';
 export { openTarget } from './targets/open-target.ts';
 export type { ArchiveTarget } from './targets/target.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Clock } from '../domain/clock.ts';
-import { ArchiveStoppedError, Pace, type PaceOptions } from './pace.ts';
+import { ArchiveStoppedError, ExportPace, type PaceOptions } from './pace.ts';
 
 /** A clock that stands still. `work` moves it, and a rest moves it to its end. */
 class TestClock implements Clock {
@@ -28,7 +28,7 @@ class TestClock implements Clock {
 async function startPace(options: Partial<PaceOptions> = {}) {
   const clock = new TestClock();
   const rests: number[] = [];
-  const pace = new Pace({ maxBusy: 0.25, clock, onRest: (ms) => rests.push(ms), ...options });
+  const pace = new ExportPace({ maxBusy: 0.25, clock, onRest: (ms) => rests.push(ms), ...options });
   /** Works for `workMs`, then calls `rest`. */
   const work = (workMs: number): Promise<void> => {
     clock.time += workMs;
@@ -98,7 +98,7 @@ describe('LIF-2: the pace of an export', () => {
   });
 
   test('stop while `isBehind` runs prevents the rest', async () => {
-    let pace: Pace | null = null;
+    let pace: ExportPace | null = null;
     const started = await startPace({
       isBehind: async () => {
         pace!.stop();

@@ -36,11 +36,11 @@ export class ArchiveStoppedError extends Error {
 
 /** Shorter work is added to the next, so that the process does not wake up more often than necessary. */
 const MIN_WORK_MS = 50;
-/** Work may contain a long wait, such as an upload, which needs no rest. */
+/** The longest rest. Work may contain a long wait, such as an upload, after which no equally long rest is needed. */
 const MAX_REST_MS = 10_000;
 const CHECK_EVERY_MS = 60_000;
 
-export class Pace {
+export class ExportPace {
   readonly #options: PaceOptions;
   #workingSince: number | null = null;
   #isStopped = false;

@@ -141,7 +141,7 @@ export interface FileContent {
 
 const HASH_BYTES = 1024 * 1024;
 
-/** With one buffer: a stream would leave as much garbage as the file is large. */
+/** Reads with one buffer: a stream would leave as much garbage as the file is large. */
 async function hashFile(path: string): Promise<Pick<FileContent, 'bytes' | 'sha256'>> {
   const handle = await open(path, 'r');
   try {

@@ -1,4 +1,4 @@
-/** Brings a day or one event back into the database. Rows that are there already stay as they are. */
+/** Restores a day or one event from the archive. Rows that the database has stay as they are. */
 import { ArchiveError, type ArchiveKind, partNameOf } from '../domain/archive.ts';
 import { deliveryRangeOfEvent, type Uuid } from '../domain/ids.ts';
 import type { ArchivedRow } from '../ports/archive-rows.ts';
@@ -11,7 +11,7 @@ import type { ArchiveTarget } from './targets/target.ts';
 export interface RestoreOptions {
   readonly store: ArchiveStore;
   readonly target: ArchiveTarget;
-  /** How long retention leaves the rows alone. */
+  /** How long retention keeps the restored rows. */
   readonly keepMs: number;
 }
 

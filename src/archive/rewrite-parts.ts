@@ -40,7 +40,7 @@ async function rewriteKind<K extends ArchiveKind>(
   const name = partNameOf(part);
   const written = await target.withFile(name, async (file) => {
     const tombstones = await findTombstones(kind, file, part, store);
-    // Most files contain none of it. They stay as they are.
+    // Most files contain no expunged data. They stay as they are.
     if (!(await contains(kind, file, tombstones))) return null;
     return writePart(target, {
       kind,
@@ -57,11 +57,11 @@ async function rewriteKind<K extends ArchiveKind>(
     });
   });
   const found = written ?? (await examineUnchanged(kind, part, target));
-  // The range stays: an export that is not complete continues after it.
+  // Keep the range of keys: an unfinished export continues after it.
   const { minId, maxId } = part;
   await store.replacePart({ ...part, ...found, minId, maxId });
   await writeManifest({ store, target }, kind, part.day);
-  // Last: if the process is killed before, the next one writes record and manifest again.
+  // Do this last: if the process is killed before, the next one writes record and manifest again.
   await store.clearStale(part);
   if (written !== null) onRewritten?.(part);
 }

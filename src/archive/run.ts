@@ -9,7 +9,7 @@ import type { Partition } from '../ports/retention-store.ts';
 import { isStoreOutage } from '../ports/store-error.ts';
 import { copyTombstones } from './copy-tombstones.ts';
 import { type ExportStep, exportPartition } from './export-partition.ts';
-import { ArchiveStoppedError, type Pace } from './pace.ts';
+import { ArchiveStoppedError, type ExportPace } from './pace.ts';
 import { runRestore } from './restore.ts';
 import { rewritePart } from './rewrite-parts.ts';
 import { openTarget } from './targets/open-target.ts';
@@ -25,7 +25,7 @@ export interface ArchiveRunOptions {
   readonly silentMs: number;
   readonly restoreKeepMs: number;
   /** Slows exports down and stops the run. Restores and rewrites do not rest: a person waits for them, or a deadline. */
-  readonly pace: Pace;
+  readonly pace: ExportPace;
   /** Called before each step of an export. Tests kill the process here. */
   readonly onStep?: ((step: ExportStep) => void) | undefined;
   readonly onExported: (exported: {
@@ -61,7 +61,7 @@ export async function runArchive(options: ArchiveRunOptions): Promise<boolean> {
     await attempt(null, async () => {
       const target = openTarget(options.url, { pathStyle: options.pathStyle ?? null });
       await claimArchive(store, target);
-      // First: a restored database must not archive what was expunged since its backup.
+      // Do this first: a restored database must not archive data that was expunged since its backup.
       await attempt(null, () => copyTombstones(store, target));
       const restore = () => attempt(null, () => runRestores(options, target));
       await restore();
@@ -70,7 +70,7 @@ export async function runArchive(options: ArchiveRunOptions): Promise<boolean> {
           rewritePart(part, { store, target, onRewritten: options.onRewritten }),
         );
       for (const partition of await store.listRequested()) {
-        // The others would not fit either: the next run continues.
+        // The other partitions would not fit either. The next run continues.
         if (failure?.error instanceof ArchiveFullError) break;
         // Somebody may request a restore meanwhile.
         await attempt(partition.name, () => exportOne(partition, options, target, restore));
@@ -128,7 +128,7 @@ async function claimArchive(store: ArchiveStore, target: ArchiveTarget): Promise
   const text = await target.readText(OWNER_FILE);
   if (text === null) {
     const owner = JSON.stringify({ deployment_id: id });
-    // For instance a disk that is not mounted: the directory below it is empty.
+    // The archive is empty, although files are recorded in it: a disk may not be mounted.
     if (await store.hasParts(target.url))
       throw new ArchiveError(
         `The archive ${target.url} has no ${OWNER_FILE}, although files were written to it. Mount it, or bring its files back. If they are lost, create ${OWNER_FILE} with the content ${owner}.`,

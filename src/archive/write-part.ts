@@ -22,7 +22,7 @@ export interface PartToWrite<K extends ArchiveKind> {
   readonly fill: (writer: PartWriter<K>) => Promise<void>;
 }
 
-export interface WriteOptions {
+export interface PartWriteOptions {
   readonly onStep?: (step: PartStep) => void;
   /** Called between the row groups that are read back. */
   readonly rest?: () => Promise<void>;
@@ -31,7 +31,7 @@ export interface WriteOptions {
 export async function writePart<K extends ArchiveKind>(
   target: ArchiveTarget,
   { kind, day, part, fill }: PartToWrite<K>,
-  { onStep = () => {}, rest }: WriteOptions = {},
+  { onStep = () => {}, rest }: PartWriteOptions = {},
 ): Promise<WrittenFile> {
   const name = partNameOf({ kind, day, part });
   onStep('write');

@@ -68,7 +68,7 @@ function newAjv(): Ajv2020 {
   });
   ajv.addKeyword({
     keyword: STEP_KEYWORD,
-    // Before all others.
+    // This keyword runs before all others.
     before: 'type',
     schemaType: 'number',
     code({ gen, data, schema, parentSchema }: KeywordCxt) {
@@ -138,7 +138,7 @@ function matcherOf(allowed: readonly unknown[]): (value: unknown) => boolean {
   };
 }
 
-/** Adds to every part what its own keywords cost. */
+/** Adds the cost of its own keywords to every part of the schema. */
 function withSteps(schema: JsonSchema): JsonSchema {
   if (!isObject(schema)) return schema;
   const copy: Record<string, unknown> = { [STEP_KEYWORD]: costOf(schema) };
@@ -162,7 +162,7 @@ function withStepsIn(keyword: string, value: unknown): unknown {
 const BYTES_PER_STEP = 16;
 const ITEMS_PER_STEP = 8;
 
-/** What a part costs whatever the payload is. Booleans in lists count here: they have no step of their own. */
+/** What a part of the schema costs with any payload. Booleans in lists count here, because they have no step of their own. */
 function costOf(schema: Json): number {
   const sizeOf = (data: unknown): number =>
     data === undefined ? 0 : Math.ceil(JSON.stringify(data).length / BYTES_PER_STEP);
@@ -216,7 +216,7 @@ export function canonicalJson(value: unknown): string {
 }
 
 function toFieldErrors(found: readonly ErrorObject[], field: string): FieldError[] {
-  // Of alternatives the last error is the one about all of them. It comes first.
+  // If several alternatives fail, the last error is about all of them. Put it first.
   const errors = found.toReversed().map((error) => {
     const { path, message } = describe(error, field);
     return { path: shorten(path, MAX_PATH_LENGTH), message: shorten(message, MAX_MESSAGE_LENGTH) };

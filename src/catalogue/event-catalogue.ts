@@ -25,14 +25,14 @@ export interface EventCatalogueOptions {
 interface CachedSchema {
   readonly revision: string;
   readonly schema: Promise<LoadedSchema>;
-  /** An estimate. Until the schema is loaded, that of an empty one. */
+  /** An estimate. Until the schema is loaded, the size of an empty one. */
   bytes: number;
 }
 
 interface LoadedSchema {
   /** Null: there is none, or it is not usable. */
   readonly compiled: CompiledSchema | null;
-  /** Of its JSON. */
+  /** The length of its JSON. */
   readonly length: number;
 }
 

@@ -21,7 +21,7 @@ import { compilePattern } from './patterns.ts';
 
 const MAX_PARTS = 500;
 const MAX_SCHEMA_DEPTH = 64;
-/** Of all patterns together. Compiling them takes up to 100 ms. */
+/** The maximum size of all patterns together. Compiling them takes up to 100 ms. */
 const MAX_PROGRAM_SIZE = 40_000;
 
 export interface NormalizedSchema {
@@ -66,7 +66,7 @@ class Normalizer {
 
   run(): NormalizedSchema {
     const root = this.#normalizePart(this.#root, this.#field, 0);
-    // Unused definitions are checked too: a mistake in them is a mistake.
+    // Check unused definitions too, so that a mistake in them is reported.
     this.#checkUnusedDefinitions();
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift())
       this.#definitions.set(next.name, this.#normalizePart(next.target, next.path, 0));
@@ -79,7 +79,7 @@ class Normalizer {
   }
 
   #normalizePart(schema: unknown, path: string, depth: number): JsonSchema {
-    // True costs nothing: there may be any number of it.
+    // `true` costs nothing, so a schema may have any number of them.
     if (schema === true) return true;
     if (schema !== false && !isObject(schema))
       return this.#fail(path, 'must be a schema: an object or a boolean');

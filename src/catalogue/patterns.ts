@@ -1,6 +1,6 @@
 /**
- * Runs the patterns of schemas with RE2, whose time is linear in the length of the text: a pattern cannot backtrack without
- * end. RE2 has no lookaround and no back references, so patterns that need them are refused.
+ * Runs the patterns of schemas with RE2, whose time is linear in the length of the text: no pattern can backtrack
+ * exponentially. RE2 has no lookaround and no back references, so patterns that need them are refused.
  */
 import { RE2JS } from 're2js';
 import { budget } from './step-budget.ts';
@@ -12,7 +12,7 @@ const CACHED_PATTERNS = 1_000;
 const CHARACTERS_PER_STEP = 10;
 
 export interface LinearPattern {
-  /** Of its program. Compiling takes time in proportion to it. */
+  /** The size of its program. Compiling takes time in proportion to it. */
   readonly size: number;
   test(text: string): boolean;
 }

@@ -9,7 +9,7 @@ export class OverBudgetError extends Error {
 /** Some ten milliseconds of work. */
 export const MAX_STEPS = 200_000;
 
-/** Smaller objects are counted faster than they are looked up. */
+/** Counting the keys of a smaller object is faster than looking their number up. */
 const CACHED_FROM_KEYS = 64;
 const CHARACTERS_PER_STEP = 16;
 
@@ -23,7 +23,7 @@ class StepBudget {
     this.#keyCounts = null;
   }
 
-  /** Takes for work that visits every key of an object `times`. Throws `OverBudgetError`. */
+  /** Takes the steps of work that visits every key of an object `times` times. Throws `OverBudgetError`. */
   takeKeys(value: unknown, times: number): void {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return;
     let count = this.#keyCounts?.get(value);
@@ -37,7 +37,7 @@ class StepBudget {
     this.take(count * times);
   }
 
-  /** Takes for work that visits all of a value. Stops visiting when the budget is used up: throws `OverBudgetError`. */
+  /** Takes the steps of work that visits a whole value. Throws `OverBudgetError` as soon as the budget is used up. */
   takeAll(value: unknown): void {
     if (typeof value === 'string') this.take(1 + value.length / CHARACTERS_PER_STEP);
     else if (typeof value !== 'object' || value === null) this.take(1);

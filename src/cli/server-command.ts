@@ -33,8 +33,8 @@ interface ServerCommand {
 }
 
 /**
- * V8 lets the heap grow to four times the live objects before a full collection, and most of the rest is finished
- * deliveries. This lowers it to twice: 310 MB instead of 390 MB for a process with 7,000 events per second, at the same
+ * V8 lets the heap grow to four times the live objects before a full collection. Most of the garbage is finished
+ * deliveries. This lowers the limit to twice: 310 MB instead of 390 MB for a process with 7,000 events per second, at the same
  * speed.
  */
 function keepHeapSmall(): void {

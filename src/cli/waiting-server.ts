@@ -10,9 +10,9 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import { Problem } from '../domain/problem.ts';
 import type { Running } from './run-until-stopped.ts';
 
-/** A start that takes longer, for example because of a long migration, is answered for too. */
+/** If the start takes longer than this, for example because of a long migration, this server answers probes meanwhile. */
 const SLOW_START_MS = 10_000;
-/** It answers probes, so it needs few. */
+/** The limit of connections. Probes need few. */
 const MAX_CONNECTIONS = 50;
 const RETRY_AFTER_SECONDS = 2;
 const DETAIL =

@@ -9,8 +9,8 @@
  *                                     │ failed               │ the payload is gone: gone
  *                                     ▼ failed, busy         ▼ the store does not answer: busy
  *
- * The result is stored before it is sent, and what is stored is sent: of two workers that convert the same event with an
- * impure converter, both send the bytes of the first. Concurrent requests for the same result share one conversion.
+ * The result is stored before it is sent, and the stored bytes are sent: if two workers convert the same event with an
+ * impure converter, both send the bytes that were stored first. Concurrent requests for the same result share one conversion.
  */
 import { Batcher } from '../domain/batcher.ts';
 import {
@@ -42,7 +42,7 @@ import { ConversionCache } from './conversion-cache.ts';
 import type { PoolAnswer, PoolRequest } from './converter-pool.ts';
 
 /** The converters of the configuration, and how to run them. */
-export interface Converters {
+export interface ConverterRunner {
   readonly hash: string;
   findPath(type: string, from: string, to: string): readonly VersionStep[] | null;
   run(request: PoolRequest, done: (answer: PoolAnswer) => void): void;
@@ -57,7 +57,7 @@ export interface ConversionsOptions {
   readonly versions: VersionDirectory;
   readonly store: ConversionStore;
   /** Null: there is no configuration. */
-  readonly converters: Converters | null;
+  readonly converters: ConverterRunner | null;
   readonly observer?: ConversionObserver | undefined;
   readonly now: () => number;
   readonly onProblem: (what: string, error: unknown) => void;

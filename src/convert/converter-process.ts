@@ -23,7 +23,7 @@ import type {
 export interface ProcessOptions {
   readonly clock: Clock;
   readonly configUrl: string;
-  /** Of an earlier process. Empty: read them from disk. */
+  /** The modules that an earlier process loaded. Empty: read them from disk. */
   readonly modules: readonly LoadedModule[];
   readonly timeoutMs: number;
   readonly memoryBytes: number;
@@ -50,7 +50,7 @@ type Done = (answer: ProcessAnswer) => void;
 
 /** The configuration may import packages. */
 const LOAD_TIMEOUT_MS = 20_000;
-/** Beyond the limit: what V8 needs for garbage, and the thread that measures. */
+/** Memory in addition to the limit: V8's garbage, and the thread that measures. */
 const HEADROOM_SHARE = 0.25;
 const HEADROOM_BYTES = 32 * 1024 * 1024;
 /** A process that holds this share of its memory between two conversions is replaced. */
@@ -114,13 +114,13 @@ export class ConverterProcess {
     this.#child.on('message', (message) => this.#onMessage(message as ProcessMessage));
     this.#child.on('error', (error) => {
       this.#end('exited', error);
-      // Never started: there is no exit.
+      // The process was never started, so it emits no `exit`.
       if (this.#child.pid === undefined) this.#ended.resolve();
     });
     this.#child.on('exit', (_code, signal) => {
       const end = () =>
         this.#end(OUT_OF_MEMORY.has(signal) ? 'memory' : 'exited', new Error('it ended its process'));
-      // Its last answer may not be read yet.
+      // Its last answer may still be in the pipe.
       if (this.#child.connected) this.#child.once('disconnect', end);
       else end();
       this.#ended.resolve();
@@ -148,7 +148,7 @@ export class ConverterProcess {
   /** Ends the process at once. A conversion that runs is lost. */
   async close(): Promise<void> {
     this.#end('closed');
-    // Otherwise a server that has nothing else to do would end before its caller.
+    // Keep the server running until the process has ended: a server without other work would exit before its caller continues.
     this.#child.ref();
     await this.#ended.promise;
     this.#unref();
@@ -182,7 +182,7 @@ export class ConverterProcess {
         return;
       case 'converted':
       case 'failed':
-        // A converter cannot answer for another one, unless it has found the channel: then the numbers differ.
+        // A converter that has found the channel might answer for a conversion of another one. Its number differs then.
         if (this.#done === null || message.id !== this.#conversions) return;
         if (message.usedBytes > REPLACE_SHARE * this.#options.memoryBytes) this.needsReplacement = true;
         this.#finish(
@@ -198,7 +198,7 @@ export class ConverterProcess {
     this.#isClosed = true;
     this.#loaded?.reject(error ?? new Error('it was stopped'));
     this.#loaded = null;
-    // A conversion that was posted but never began was held up by what an earlier one left behind. One that ran out of
+    // A conversion that was posted and never began waited for something that an earlier one left behind. A conversion that ran out of
     // memory may have found little left.
     const hasBegun = this.#begun === this.#conversions;
     const isOwnFault = why !== 'closed' && (why === 'timeout' ? hasBegun : this.#conversions <= 1);

@@ -74,7 +74,7 @@ function recordModules(known: readonly LoadedModule[]): LoadedModule[] {
 const textOf = (source: string | ArrayBuffer | NodeJS.TypedArray): string =>
   typeof source === 'string' ? source : decode(source as Uint8Array);
 
-/** By content, not by path: the same files in another folder are the same converters. */
+/** Hashes the content of the modules, not their paths: the same files in another folder are the same converters. */
 function hashOf(modules: readonly LoadedModule[]): string {
   const digests = modules.map(({ source }) => createHash('sha256').update(source).digest('hex')).sort();
   return createHash('sha256').update(digests.join()).digest('hex').slice(0, 32);
@@ -206,7 +206,7 @@ function usedBytes(): number {
 const WATCHDOG = `
   const { workerData: { isRunning, maxBytes, parent } } = require('node:worker_threads');
   for (;;) {
-    // Idle: only the server's end matters.
+    // While no conversion runs, watch only for the end of the server.
     if (Atomics.wait(isRunning, 0, 0, 1000) === 'not-equal') Atomics.wait(isRunning, 1, 0, 20);
     if (process.memoryUsage.rss() > maxBytes || process.ppid !== parent) process.kill(process.pid, 'SIGKILL');
   }

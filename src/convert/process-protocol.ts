@@ -35,7 +35,7 @@ export type ProcessMessage =
       readonly kind: 'loaded';
       readonly declared: readonly DeclaredConverter[];
       readonly modules: readonly LoadedModule[];
-      /** Of the text of all modules. */
+      /** The hash of the text of all modules. */
       readonly hash: string;
     }
   /** The file cannot be loaded or has no converters. */

@@ -1,7 +1,7 @@
 /**
  * Caches access tokens of OAuth 2 clients until shortly before they expire. An endpoint requests one token at a time,
  * however many of its attempts wait for it. Tenants choose the token URL, so requests to it are limited: per endpoint,
- * and per tenant and host. After a failure the endpoint pauses before it asks again, longer each time.
+ * and per tenant and host. After a failure the endpoint pauses before the next request, longer each time.
  *
  *   attempt ─▶ cached and valid? ─▶ token
  *                  └─ no ─▶ already requested? ─▶ wait
@@ -56,7 +56,7 @@ const MARGIN_SECONDS = 30;
 
 const FIRST_PAUSE_MS = 250;
 const MAX_PAUSE_MS = 60_000;
-/** An attempt waits out a shorter pause, and fails immediately otherwise: it would hold a place that others need. */
+/** An attempt waits for a pause up to this long. It fails at once if the pause is longer: waiting, it would hold a place that others need. */
 const MAX_WAIT_MS = 2_000;
 
 /** Subtracts the margin, but at most a fifth of the lifetime. */
@@ -96,7 +96,7 @@ export class AccessTokens {
     };
   }
 
-  /** Ends the pauses. Attempts that wait for a token get none. */
+  /** Cancels the pauses. Attempts that wait for a token get no answer. */
   close(): void {
     for (const cancel of this.#pauses) cancel();
     this.#pauses.clear();
@@ -139,7 +139,7 @@ export class AccessTokens {
   }
 
   #recordFailure(key: string, error: DeliveryError): void {
-    // The token endpoint has no part in a failure of this machine.
+    // The token endpoint does not cause a shortage on this machine.
     if (error.errorClass === 'internal') return;
     const inARow = (this.#failures.get(key)?.inARow ?? 0) + 1;
     const pauseMs = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (inARow - 1));

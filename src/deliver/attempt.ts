@@ -63,7 +63,7 @@ export interface AttemptInput {
 /** A reused connection that breaks within this time was stale: the receiver had closed it before the request arrived. */
 const STALE_CONNECTION_MS = 500;
 
-/** Rounds to two decimals. More would be noise, and make logs longer. */
+/** Rounds to two decimals. More digits would be noise and make logs longer. */
 const roundMs = (ms: number): number => Math.round(ms * 100) / 100;
 const roundOrNull = (ms: number | null | undefined): number | null =>
   ms === null || ms === undefined ? null : roundMs(ms);
@@ -124,7 +124,7 @@ export class Attempt implements ExchangeOwner {
   /** Ends the attempt because the deliverer is being closed. */
   abandon(): void {
     this.#exchange?.cutShort();
-    // Withdrawn, not failed: the next owner sends the delivery again, even if the receiver has processed it.
+    // The attempt is withdrawn, not failed. The next owner sends the delivery again, even if the receiver has processed it.
     this.#isWithdrawn = true;
     this.#finish('internal', 'shutting down');
   }
@@ -157,7 +157,7 @@ export class Attempt implements ExchangeOwner {
       if (this.#isRedirect(exchange.status)) this.#redirect(exchange);
       else this.#finish(this.#statusClass(exchange.status), exchange.status);
     } else if (this.#wasConnectionStale(exchange, error)) {
-      // The request never reached the receiver, so this does not count as an attempt. It happens at most once, because
+      // The request never reached the receiver, so this does not count as an attempt. This happens at most once, because
       // a fresh connection is never stale.
       this.#startExchange(true);
     } else {

@@ -73,7 +73,7 @@ export function createChallenger(options: ChallengerOptions): Challenger {
 
 const failureOf = ({ error }: AttemptOutcome): string | null => error?.message ?? null;
 
-/** The answer must be the token, or JSON with `challenge`. A receiver that echoes the whole request has not agreed. */
+/** The answer must be the token, or JSON with `challenge`. An answer that repeats the whole request does not show consent. */
 function echoFailure({ statusCode, responseBody }: AttemptOutcome, token: string): string | null {
   const text = (responseBody ?? Buffer.alloc(0)).toString('utf8').trim();
   if (text === token || challengeIn(text) === token) return null;

@@ -21,7 +21,7 @@ export class DeliveryError extends Error {
   }
 }
 
-/** Codes by which this machine says that it has run out of something. The receiver has no part in them. */
+/** Error codes of a resource shortage on this machine. The receiver does not cause them. */
 export const SHORTAGES: ReadonlySet<string> = new Set([
   'EMFILE',
   'ENFILE',

@@ -62,7 +62,7 @@ export interface OutgoingRequest {
   readonly number: number;
   /** The error class of the previous attempt. Null: this is the first. */
   readonly retryReason: string | null;
-  /** How many events this one stands for, besides itself. */
+  /** How many debounced events this one replaces. */
   readonly debounced?: number;
   /** A shorter deadline than the endpoint's own, for an endpoint that is consistently slow (DLV-3). */
   readonly timeoutMs?: number | undefined;

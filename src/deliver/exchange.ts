@@ -23,7 +23,7 @@ export interface ExchangeOwner {
 }
 
 const EMPTY = Buffer.alloc(0);
-/** After this many informational responses the exchange fails: the receiver will probably never answer. */
+/** The exchange fails after this many informational responses: the receiver will probably never send a final one. */
 const MAX_INFORMATIONAL = 16;
 
 export class Exchange implements SlotHandler {

@@ -71,7 +71,7 @@ export function isCredentialHeader(name: string): boolean {
   return isCredential;
 }
 
-/** Names of headers, in lower case, whose values are recorded or not, whatever the name suggests. */
+/** Names of headers, in lower case. `hidden`: their values are never recorded. `plain`: their values are, even if the name suggests a secret. */
 export interface HeaderRedaction {
   readonly hidden: ReadonlySet<string>;
   readonly plain: ReadonlySet<string>;
@@ -84,7 +84,7 @@ export function redactionOf(endpoint: Pick<Endpoint, 'headers' | 'plainHeaders' 
   const names = Object.keys(endpoint.headers).map((name) => name.toLowerCase());
   if (names.length === 0) return REDACT_CREDENTIALS;
   const plain = new Set(endpoint.plainHeaders.map((name) => name.toLowerCase()));
-  // The value of this one comes from `auth`.
+  // The value of this header comes from `auth`.
   if (endpoint.auth !== null) plain.delete('authorization');
   return {
     hidden: new Set(names.filter((name) => !plain.has(name))),
@@ -120,7 +120,7 @@ function copySendable(
 /** Names as an endpoint or event gave them, by their lower case. Only names that are sent. */
 export type GivenNames = Readonly<Record<string, string>>;
 
-/** All code compares names in lower case. Some receivers do not, so the wire has them as they were given. */
+/** Posthorn compares names in lower case. Some receivers do not, so a request has the names as the endpoint or event gave them. */
 export function withGivenNames(
   headers: Readonly<Record<string, string>>,
   names: GivenNames,

@@ -352,7 +352,7 @@ describe.concurrent('a receiver that', () => {
   it.for(rows)('$does: $comesTo', judge);
 });
 
-describe.concurrent('a body that', () => {
+describe.concurrent('a response body that', () => {
   it('is a gzip bomb is stored without decompression', async ({ expect }) => {
     const receiver = await startReceiver();
     const deliverer = createDeliverer(options);

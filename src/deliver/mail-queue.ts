@@ -10,8 +10,8 @@
  *    │         └── withdraw: it is never sent
  *    └── full: refused
  *
- * A connection is free only when the transport has ended, even if the sender has given up before: otherwise messages would
- * wait inside the transport, where nobody can remove them.
+ * A connection is free again only when the transport has ended its message, even if the attempt has timed out before. Otherwise
+ * messages would wait inside the transport, and `withdraw` could not remove them.
  */
 
 export interface MailQueueLimits {
@@ -31,7 +31,7 @@ export interface QueuedMail {
 
 type Send = () => Promise<void>;
 
-/** The turns of one tenant, or of the operator. */
+/** The waiting messages of one tenant, or of the operator. */
 interface Line {
   readonly waiting: Set<Send>;
   inFlight: number;
@@ -84,7 +84,7 @@ export class MailQueue {
   /** The operator first. */
   *#turns(): Iterable<[string, Line]> {
     const own = this.#lines.get(OPERATOR);
-    // Each of its messages in turn, as far as there are connections.
+    // Its messages are sent in order, as long as a connection is free.
     for (let left = own?.waiting.size ?? 0; left > 0; left -= 1) yield [OPERATOR, own!];
     for (const [name, line] of [...this.#lines]) if (name !== OPERATOR) yield [name, line];
   }
@@ -104,7 +104,7 @@ export class MailQueue {
       line.inFlight -= 1;
       this.#inFlight -= 1;
       this.#inFlightOfTenants -= ofTenant;
-      // Its next turn comes after those of all others.
+      // Move it to the end: its next turn comes after those of all others.
       this.#lines.delete(name);
       this.#lines.set(name, line);
       this.#forgetEmpty(name, line);

@@ -22,7 +22,7 @@ import type { AttemptOutcome, ErrorClass } from '../domain/outcome.ts';
 import type { AttemptRequest } from '../ports/stages.ts';
 import { codeOf, errorMessage } from './classify-error.ts';
 import { MailQueue, type QueuedMail } from './mail-queue.ts';
-import { noticeBody, subjectOf } from './notice-body.ts';
+import { mailSubjectOf, noticeBody } from './notice-body.ts';
 import { addressOf, maskAddress, maskTarget } from './redacted-url.ts';
 
 /** One message for one recipient. */
@@ -41,13 +41,13 @@ export interface MailTransport {
   close(): void;
 }
 
-/** Decides whether a confirmation may be sent: nobody must get many that they did not ask for. */
+/** Decides whether a confirmation may be sent. The limits protect people from mail that they did not ask for. */
 export interface ConfirmationGate {
   /** Returns false if too many were sent to this address, or by this tenant. */
   claim(endpoint: Endpoint, event: EventContent): Promise<boolean>;
-  /** The message was not sent: it does not count. */
+  /** Call this if the message was not sent. It then does not count. */
   release(endpoint: Endpoint, event: EventContent): Promise<void>;
-  /** Where the owner of the address confirms. */
+  /** Returns the link under which the owner of the address confirms it. */
   linkTo(endpoint: Endpoint, event: EventContent): string;
 }
 
@@ -135,7 +135,7 @@ export class Mailer {
     return {
       from,
       to: addressOf(endpoint.url),
-      subject: subjectOf(event),
+      subject: mailSubjectOf(event),
       text: '',
       messageId: `<${publicId('evt', event.id)}@${URL.parse(publicUrl)?.hostname ?? 'posthorn'}>`,
       headers: {
@@ -211,7 +211,7 @@ export class Mailer {
 const isOutcomeUnknown = (error: unknown): boolean =>
   error instanceof InterruptedError || (error instanceof NotSentError && error.errorClass === 'timeout');
 
-/** The code by which a mail server takes a message. */
+/** The code with which a mail server accepts a message. */
 const MAIL_TAKEN = 250;
 
 /** The headers as an attempt records them. Attempts outlive the notifier, so the address is masked. */
@@ -229,9 +229,9 @@ function failureOf(error: unknown): Partial<AttemptOutcome> {
     return { error: { class: 'internal', message: errorMessage('internal', 'withdrawn') }, withdrawn: true };
   if (error instanceof NotSentError) return { error: { class: error.errorClass, message: error.message } };
   const { responseCode } = error as { responseCode?: unknown };
-  // Only the code: the text of the answer may name machines of the operator.
+  // Record only the code: the text of the answer may name machines of the operator.
   const code = typeof responseCode === 'number' ? responseCode : null;
-  // 4xx: later. 5xx: never.
+  // 4xx: the server may accept it later. 5xx: it never will.
   const errorClass = code !== null && code >= 500 ? 'mail_rejected' : 'mail_failed';
   return { error: { class: errorClass, message: errorMessage(errorClass, code ?? codeOf(error)) } };
 }

@@ -14,10 +14,10 @@ import { REDACTED_LINK } from './redacted-url.ts';
 
 const digestOf = (event: EventContent): Digest => JSON.parse(event.data.toString('utf8')) as Digest;
 
-export const subjectOf = (event: EventContent): string =>
+export const mailSubjectOf = (event: EventContent): string =>
   `[Posthorn] ${event.type === noticeTypes.confirmation ? CONFIRMATION_SUBJECT : summaryOf(digestOf(event))}`;
 
-/** `link`: where to confirm. Null hides the link: readers of the API must not confirm the address of somebody else. */
+/** `link`: where to confirm. Null hides the link, because readers of the API must not confirm the address of somebody else. */
 export function noticeBody(
   { notifier }: Pick<Endpoint, 'notifier'>,
   event: EventContent,

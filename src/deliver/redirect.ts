@@ -12,7 +12,7 @@ export interface Redirect {
 /** Which redirects of an attempt are followed, and which headers the next request keeps. */
 export interface RedirectRules {
   readonly allowed: number;
-  /** Redirects stay on the host of the endpoint, because only that one has consented to the requests. */
+  /** True: follow redirects only on the host of the endpoint, because only that host has consented to the requests. */
   readonly withinHost: boolean;
   /** Names of the headers that the endpoint or the event has set, in lower case. */
   readonly customHeaders: ReadonlySet<string>;
@@ -26,7 +26,7 @@ export function followRedirect(
   from: Destination,
   headers: Readonly<Record<string, string>>,
 ): { destination: Destination; headers: Record<string, string> } | ErrorClass {
-  // Other statuses turn a POST into a GET and would drop the event.
+  // Other statuses turn a POST into a GET, which carries no event.
   if (redirect.status !== 307 && redirect.status !== 308) return 'redirect_failed';
   if (redirect.hops >= rules.allowed || redirect.location === undefined) return 'redirect_failed';
   if (!URL.canParse(redirect.location, from.url)) return 'redirect_failed';

@@ -92,7 +92,7 @@ export function signatureHeaders(
   return secrets.map((secret) => found.get(secret) ?? null);
 }
 
-/** The secrets by the form in which they sign: that of the endpoint first, then those that older secrets have kept. */
+/** Groups the secrets by the form in which they sign: the endpoint's form first, then the forms that older secrets have kept. */
 export function groupByForm<T extends Pick<EndpointSecret, 'signature'>>(
   own: SignatureForm,
   secrets: readonly T[],

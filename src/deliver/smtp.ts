@@ -34,7 +34,7 @@ export class SmtpTransport implements MailTransport {
   }
 }
 
-/** Names of this machine: nobody can listen between Posthorn and its mail server. */
+/** Names of this machine. Between Posthorn and a mail server on the same machine nobody can listen. */
 const LOCAL = new Set(['localhost', '127.0.0.1', '[::1]']);
 
 /** A password must not travel in the clear, even if somebody hides that the server offers STARTTLS. */
@@ -49,7 +49,7 @@ async function open(url: string): Promise<Transporter> {
     url,
     pool: true,
     ...(needsTls(url) && { requireTLS: true }),
-    // As many as messages are sent at once, so none waits in the library. Idle ones are closed after `SOCKET_TIMEOUT_MS`.
+    // One connection for each message that is sent at once, so no message waits in the library. Idle ones are closed after `SOCKET_TIMEOUT_MS`.
     maxConnections: MAIL_CONNECTIONS,
     connectionTimeout: CONNECT_TIMEOUT_MS,
     greetingTimeout: CONNECT_TIMEOUT_MS,

@@ -1,7 +1,7 @@
 /**
  * Keep-alive sockets by origin, and separately for each endpoint with a client certificate. A slot is one undici Client
- * with one socket, and carries one request at a time. So it is always known which attempt opens a connection, how long
- * that takes, and what to close at the deadline; undici's own Pool does not tell this. The slot that was used last is
+ * with one socket, and carries one request at a time. So Posthorn always knows which attempt opens a connection, how
+ * long that takes, and what to close at the deadline. undici's own Pool does not tell this. The slot that was used last is
  * taken first, so that the others stay idle and close.
  */
 import type { EventEmitter } from 'node:events';

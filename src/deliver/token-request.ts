@@ -49,7 +49,7 @@ export function tokenRequest(
 /** RFC 6749 requires id and secret to be form-encoded before they are joined. */
 const formEncoded = (text: string): string => new URLSearchParams({ '': text }).toString().slice(1);
 
-/** A failure contains the class, the status and the error codes of the RFC, and nothing else from the answer. */
+/** Returns the token, or a failure with its class, its status and the error codes of the RFC. Nothing else of the answer is recorded. */
 export function readTokenAnswer(outcome: AttemptOutcome): TokenAnswer | DeliveryError {
   const { statusCode, responseBody, responseTruncated } = outcome;
   if (outcome.shortage !== undefined) return new DeliveryError('internal', { code: outcome.shortage });

@@ -49,7 +49,7 @@ export interface AttemptsOptions extends Pick<BatchAttemptsOptions, 'composer' |
   readonly laneKeeper: Pick<LaneKeeper, 'onAttemptEnded' | 'reload'>;
   readonly budget: LaneBudget;
   readonly observer: AttemptObserver;
-  /** Recently started deliveries: ignore late reports of their commit. */
+  /** Recently started deliveries: the worker ignores late hand-overs of their commit. */
   readonly recentStarts: Pick<RecentIds, 'add'>;
   readonly retryAfterCapMs: number;
 }

@@ -124,11 +124,11 @@ export class Attempts {
 
   #loadPayload(lane: Lane, item: LaneItem): void {
     const eventId = eventIdOfDelivery(item.delivery.id);
-    // The lane may hold the payload. Its delivery has ended in the store, so the record of its end has no effect there.
+    // The lane may still hold the expunged payload. The store has ended the delivery already, so `markDead` changes nothing there.
     if (this.#options.payloads.isExpunged(eventId)) return this.#markDead(lane, item, 'expired');
     if (item.event !== null) return this.#prepare(lane, item, item.event);
     const { budget, clock } = this.#options;
-    // Fast endpoints give their memory back soon. A slow one may still have one request on the wire.
+    // Fast endpoints free their memory soon. A slow endpoint may have one request on the wire nevertheless.
     if (budget.isOutOfBytes && lane.inFlight > 1 && !lane.responseTimes.isKnownToBeFast(clock.now()))
       return this.#putBack(lane, item, MEMORY_BACK_OFF_MS);
     this.#options.payloads.load(eventId, (event) => {
@@ -192,7 +192,7 @@ export class Attempts {
     this.#onAnswered(lane, item, { endpoint, event }, outcome);
   }
 
-  /** `next` gets a function that says whether it is too late to send by now. */
+  /** Passes a function to `next` that returns whether it has become too late to send. */
   #recordStartIfNeeded(lane: Lane, item: LaneItem, next: (isLate: () => boolean) => void): void {
     // `notBefore` is set: an earlier owner may have settled the delivery. Recording the start then fails.
     // A requested delivery may have been settled since the request was read.

@@ -90,7 +90,7 @@ export class BatchAttempts {
   start(lane: Lane, leader: LaneItem): void {
     const { composer, recorder, onProblem } = this.#options;
     const { batchId = null } = leader.delivery;
-    // Another delivery of this batch leads it: this one was loaded meanwhile.
+    // This delivery was loaded meanwhile. Another delivery of its batch is the leader.
     if (batchId !== null && this.#composing.has(batchId)) return this.#leaders.putBack(lane, leader);
     if (batchId !== null) this.#composing.add(batchId);
     composer
@@ -132,7 +132,7 @@ export class BatchAttempts {
       { id, endpointId: lane.id, shard: lane.shard, members, at: clock.now() },
       (maySend) => {
         if (!maySend) return this.#drop(batch);
-        // It stays together from now on, even if it cannot be sent at this moment.
+        // From now on the batch stays together, even if it cannot be sent at this moment.
         for (const item of items) item.delivery = { ...item.delivery, batchId: id };
         if (clock.monotonic() - requestedAt > MAX_RECORDING_MS) this.#putBack(batch);
         else this.#send(batch);
@@ -240,7 +240,7 @@ export class BatchAttempts {
     }
   }
 
-  /** From the last to the first: a FIFO lane puts each retry at its head. */
+  /** Reschedules from the last to the first, because a FIFO lane puts each retry at its head. */
   #finish(
     { lane, leader, items }: Batch,
     verdicts: readonly EventVerdict[],

@@ -33,7 +33,7 @@ export interface Batch {
 
 export type Composed =
   | Batch
-  /** Try again later: `until`, or after a pause (0). The companions are back in the lane. */
+  /** Try again at `until`, or after a pause if it is 0. The companions are back in the lane. */
   | { readonly until: number }
   /** The event of the leader no longer exists. The companions are back in the lane. */
   | 'gone';
@@ -85,7 +85,7 @@ export class BatchComposer {
       const companions = isAlone || leader.isRequested ? [] : this.#takeCompanions(lane, leader);
       return { id: newId(clock.now()), items: [leader, ...companions], isKnown: false };
     }
-    // Before the read, so that none of them becomes a leader meanwhile.
+    // Reserve them before the read, so that none of them becomes a leader meanwhile.
     const reserved = isAlone ? [] : lane.batches.reserve(batchId);
     let stored: StoredBatch;
     try {

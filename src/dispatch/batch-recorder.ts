@@ -76,7 +76,7 @@ export class BatchRecorder {
       onProblem('record batches', error);
       for (const id of [...ended, ...starts.map(({ id }) => id)]) this.recordEnd(id);
     }
-    // Of two with the same id, which must be equal, only the recorded one may be sent.
+    // If two starts have the same id, they must be equal: only the recorded one may be sent.
     for (const { start, done } of batch) done(allowed.has(start.id) && starts.includes(start));
   }
 }

@@ -17,7 +17,7 @@ export interface EventVerdict {
   /** The outcome of the request as it is recorded for this event. */
   readonly outcome: AttemptOutcome;
   readonly verdict: Verdict;
-  /** Of a retry: the batch that the delivery belongs to. Null: the next batch may take it. */
+  /** The batch that a retried delivery belongs to. Null: the next batch may take it. */
   readonly batchId: Uuid | null;
 }
 
@@ -40,7 +40,7 @@ export function decideBatch(
   outcome: AttemptOutcome,
   context: BatchContext,
 ): EventVerdict[] {
-  // One draw for all, so that the events of a batch stay together.
+  // One random delay for all events of a batch, so that they stay together.
   const draw = context.random();
   const shared: DecideContext = { ...context, random: () => draw };
   const outcomes = outcomesOf(deliveries, outcome);

@@ -24,7 +24,7 @@ export interface CommitRouterOptions {
 }
 
 export class CommitRouter implements DeliveryRouter {
-  /** How many deliveries took each route. Those that a hand-over did not bring to their owner count again as `notify`. */
+  /** How many deliveries took each route. A delivery whose hand-over failed counts again as `notify`. */
   readonly routeCounts = { self: 0, sibling: 0, redis: 0, notify: 0 };
   /** How many deliveries were handed over and probably did not arrive. */
   undelivered = 0;
@@ -99,7 +99,7 @@ export class CommitRouter implements DeliveryRouter {
   }
 
   #offerFromSibling(deliveries: readonly CommittedDelivery[], commit: Commit): void {
-    // This process has lost the shards of these deliveries since it announced them.
+    // Deliveries whose shards this process has lost since it announced them.
     const elsewhere = deliveries.filter(
       ({ delivery, event }) => !this.#options.intake.offer(delivery, event, commit),
     );

@@ -21,7 +21,7 @@ interface LaneCalls {
   waiting: PendingDecision[];
 }
 
-/** A process has three connections for dispatch: one stays free for other endpoints. */
+/** A process has three connections for dispatch. One of them stays free for other endpoints. */
 const MAX_RUNNING_CALLS = 2;
 
 export interface TimedDecision extends DebounceDecision {
@@ -61,7 +61,7 @@ export class DebounceDecisions {
 
   async #runCalls(lane: Lane, calls: LaneCalls): Promise<void> {
     this.#callsByLane.set(lane, calls);
-    // In the next microtask, so that deliveries that are taken together share a call.
+    // Start in the next microtask, so that deliveries that are taken together share a call.
     await Promise.resolve();
     while (calls.waiting.length > 0) {
       await this.#beginCall();

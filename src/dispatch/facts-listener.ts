@@ -35,7 +35,7 @@ export class FactsListener {
     const { clock, endpoints, refill, scheduler, observer } = this.#options;
     clock.correct(now, roundTripMs);
     refill.markSeq(lastSeq);
-    // The lease may have been invalid before: let lanes that are ready start again.
+    // The lease may have been invalid before. Lanes that are ready can send again.
     scheduler.pumpSoon();
     if (endpointVersion === endpoints.version) observer.onEndpointsConfirmed();
     else this.refreshEndpoints();

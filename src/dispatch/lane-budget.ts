@@ -1,4 +1,4 @@
-/** What all lanes of a worker hold in memory together. Each lane keeps the counts up to date. */
+/** How much all lanes of a worker hold in memory together. Each lane updates the counts. */
 export interface LaneMemory {
   items: number;
   bytes: number;

@@ -86,12 +86,12 @@ export class LaneIntake {
     const { ownership, endpoints } = this.#options;
     const endpoint = endpoints.get(endpointId);
     if (endpoint === undefined) return ownership.owns(shardOf(endpointId));
-    // If the lane moves, this worker may have closed it already, and the next owner must hear of the delivery.
+    // If the lane moves to another worker, this one may have closed it already, and must notify the next owner.
     return !isMoving(endpoint) && ownership.owns(shardOfLane(endpoint));
   }
 }
 
-/** False if the fresh delivery that was just added changes nothing: its batch was announced, and is not full yet. */
+/** False if the fresh delivery that was just added makes no difference: the scheduler knows of its batch, which is not full yet. */
 function mayCompleteBatch({ endpoint: { batch }, queuedFresh }: Lane): boolean {
   return batch === null || queuedFresh <= 1 || queuedFresh % batch.maxEvents === 0;
 }

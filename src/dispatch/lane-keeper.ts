@@ -122,7 +122,7 @@ export class LaneKeeper implements OwnershipListener {
     }
     lanes.add(lane);
     if (openBatches !== undefined) this.#adopt(lane, openBatches);
-    // Before anything is sent: an earlier owner may have this probe on the wire, and there is only one at a time.
+    // Do this before anything is sent: an earlier owner may have this probe on the wire, and only one may be sent at a time.
     if (requestedProbe !== undefined) lane.requestProbe(toItem(requestedProbe, lane, clock));
     this.reconcileLane(lane);
   }
@@ -156,7 +156,7 @@ export class LaneKeeper implements OwnershipListener {
       const lane = lanes.get(endpoint.id);
       const isHere = lane?.shard === shardOfLane(endpoint);
       if (lane !== undefined && isHere) this.#changeLane(lane, endpoint);
-      // It can be elsewhere only if another worker has owned the shard meanwhile.
+      // The lane can be in another shard only if another worker has owned this shard meanwhile.
       else if (lane !== undefined) this.closeLane(lane);
       if (!isHere && lanes.hasShard(shardOfLane(endpoint))) withoutLane.push(endpoint);
     }
@@ -193,7 +193,7 @@ export class LaneKeeper implements OwnershipListener {
       janitor.skip(lane, () => this.closeLane(lane));
       return;
     }
-    // A lane that sends nothing must not take memory that others could send from.
+    // A lane that sends nothing must not take memory from lanes that send.
     if (endpoint.paused || lane.isLeaving) lane.clearQueue();
     if (lane.isFifo) this.moveToFifo(lane);
     refill.request(lane, 'all');

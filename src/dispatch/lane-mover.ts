@@ -69,7 +69,7 @@ export class LaneMover implements OwnershipListener {
     if (lane !== undefined) return void this.#handOver(lane);
     if (ownership.owns(shardOfLane(endpoint))) this.#moveNow(endpoint.id);
     else if (ownership.owns(wantedShardOf(endpoint))) {
-      // Its owner moves it within moments, if it has one.
+      // If the shard has an owner, it moves the lane within moments.
       this.#pending.add(endpoint.id);
       this.#retryLater();
     }

@@ -40,7 +40,7 @@ export class LaneQueue {
   }
 
   setFifo(fifo: boolean): void {
-    // Of a lane that becomes FIFO, the next load brings all deliveries in order.
+    // When a lane becomes FIFO, the next load brings all deliveries in order.
     if (fifo && !this.fifo) this.cancelRequest();
     this.fifo = fifo;
   }
@@ -110,7 +110,7 @@ export class LaneQueue {
       if (wasReplayed(item, known)) this.readProgress.leaveRetryInStore(item.delivery.dueAt ?? 0);
       if (this.fifo || !isNewer(item, known)) return false;
       if (known.delivery.dueAt === null && known.notBefore === 0) {
-        // It is in the fresh queue and due already. In both queues it would be sent twice.
+        // The delivery is in the fresh queue and due already. If it were in both queues, it would be sent twice.
         known.delivery = { ...item.delivery, dueAt: null };
         return true;
       }

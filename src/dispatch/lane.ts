@@ -43,7 +43,7 @@ export class Lane {
   failingSince: number | null;
   /** True if a dead letter blocks this FIFO lane. */
   isBlocked: boolean;
-  /** Nothing is sent before this time: `Retry-After` of a 429, or a pause after a failure of our own. */
+  /** Nothing is sent before this time: `Retry-After` of a 429, or a pause after a failure on this machine. */
   holdUntil = 0;
   /** Until then, requests of an earlier owner of the shard may be on the wire. */
   earlierRequestsUntil = 0;
@@ -348,7 +348,7 @@ export class Lane {
 
   /**
    * Forgets a delivery that was taken and not sent, because its state in the store has changed. The caller loads the lane again. Its
-   * turn is free: deliveries that debounce ends would otherwise keep the one that is sent from its turn.
+   * turn costs nothing: otherwise deliveries that debounce ends would use up the turns of the delivery that is sent.
    */
   drop(item: LaneItem): void {
     this.#endFlight(item);

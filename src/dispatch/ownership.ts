@@ -234,7 +234,7 @@ export class Ownership implements Service {
         listsEmptyRegions: this.#mayFallBack,
       });
       if (renewal === null) return this.#startOver();
-      // The store lacks the last renewal.
+      // The store lacks the last renewal: it was set back to an earlier state.
       if (renewal.previousMark < this.#mark)
         return await (this.#wasRemoved(renewal) ? this.#joinAgain() : this.#onRewound());
       this.#mark = renewal.mark;

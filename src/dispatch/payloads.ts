@@ -25,7 +25,7 @@ const BATCH_EVENTS = 200;
 const GENERATION_BYTES = 4 * 1024 * 1024;
 const MAX_CACHED_BYTES = 1024 * 1024;
 const EVENT_OVERHEAD_BYTES = 200;
-/** How many expunged ids are kept: more than a lane can still hold in memory when an expunge is announced. */
+/** How many expunged ids are kept. It must exceed the number of expunged deliveries that lanes may still have in memory. */
 const MAX_EXPUNGED = 10_000;
 
 export class Payloads {

@@ -127,7 +127,7 @@ export class PeerLinks implements HandOver {
   }
 
   /**
-   * A silent process counts as idle: if it is stopped, others take its shards. One without shards counts: it may be so busy
+   * A silent process counts as idle: if it has stopped, others take its shards. A process without shards counts too: it may be so busy
    * that its lease has just expired.
    */
   get siblingLoad(): ProcessLoad {

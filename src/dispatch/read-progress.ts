@@ -21,7 +21,7 @@ export class ReadProgress {
   hasMoreFresh = true;
   freshCursor = 0;
   retryHorizon = 0;
-  /** When this worker took the lane over from another one, which may have sent deliveries of commits before. 0: it did not. */
+  /** When this worker took the lane over. The earlier owner may have sent deliveries that were committed before. 0: there was no earlier owner. */
   takenOverAt = 0;
   /** What happened to the lane during the read. Null: it is not being read. Most lanes are not, and take less memory. */
   #read: RunningRead | null = null;

@@ -119,7 +119,7 @@ export class Refill {
       return Number.POSITIVE_INFINITY;
     const { budget } = this.#options;
     const maxQueued = usefulItems(lane, budget, now);
-    // Others need the memory, and this lane cannot use it soon. What it gives back stays in the store.
+    // Other lanes need the memory, and this lane cannot use it soon. The deliveries stay in the store.
     if (budget.isTight && Math.max(lane.queuedFresh, lane.queuedRetries) > 2 * maxQueued) lane.clearQueue();
     const threshold = needsBacklog(lane) && budget.hasRoom(lane.size) ? maxQueued / 2 : 1;
     const needsFresh = lane.readProgress.hasMoreFresh && lane.queuedFresh < threshold;

@@ -16,7 +16,7 @@ const RECORD_PAUSE_MS = 200;
 
 /**
  * Includes deliveries whose result is not recorded yet: otherwise the next owner would send them again. It also sends
- * requests again that are not recorded, so this tries for as long as a slow store may take.
+ * requests again whose start is not recorded. So this retries for as long as a slow store may take.
  */
 export async function recordOnWire(lanes: readonly Lane[], options: RequestsOnWireOptions): Promise<void> {
   const { clock } = options;

@@ -61,7 +61,7 @@ export class RetryQueue {
     return entry !== undefined && entry.dueAt <= now ? entry.item : null;
   }
 
-  /** Removes the delivery that `due` has just returned. */
+  /** Removes the delivery that `findDue` has just returned. */
   removeFirst(): void {
     this.#heap?.pop();
   }

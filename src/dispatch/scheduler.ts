@@ -152,7 +152,7 @@ export class Scheduler {
     const { clock, ownership } = this.#options;
     const lane = this.#turns[kind].next();
     if (lane === undefined || lane.isClosed || ownership.isGivingUp(lane.shard)) return;
-    // `consider` is called when one of them is recorded.
+    // `consider` is called again when one of the blocked results is recorded.
     if (this.#parts!.results.countBlocked(lane.id) >= MAX_BLOCKED_RESULTS) return;
     const now = clock.now();
     const monotonic = clock.monotonic();

@@ -26,8 +26,8 @@ export class SilentWorkers {
   /**
    * Returns the workers whose leases have ended. `now` is the monotonic time at which the answer with `others`
    * arrived. `trustsStore`: believe the store that a lease has ended. A process that has just started has observed no
-   * renewals yet, and a restart after a crash must not wait for them. That a worker with a session is dead is always
-   * decided by observation.
+   * renewals yet, and a restart after a crash must not wait for them. Only observation
+   * decides that a worker with a session is dead.
    */
   observe(others: readonly OtherWorker[], now: number, trustsStore: boolean): SilentWorker[] {
     const { leaseMs, deadAfterMs } = this.#options;

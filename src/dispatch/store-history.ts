@@ -3,7 +3,7 @@
  * time, or a standby took the place of its primary. The store may then lack what this process holds in memory.
  *
  *   version of the endpoints unknown to the store    certain, found at the next refresh, also after an import of a dump
- *   the store lacks the last renewal of a worker     certain; a crash of the database can also lose only renewals
+ *   the store lacks the last renewal of a worker     certain; after a crash of the database perhaps only renewals are lost
  *   another timeline after a reconnect               a failover or recovery; whether something was lost is not known
  */
 import type { Clock } from '../domain/clock.ts';

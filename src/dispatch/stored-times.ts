@@ -1,6 +1,6 @@
 /**
- * Corrects times that were stored while the store's clock was wrong. A time further in the future than Posthorn ever sets it would
- * hold a delivery or an endpoint back for days after the clock is right again.
+ * Corrects times that were stored while the store's clock was wrong. A time that is further in the future than Posthorn ever sets it
+ * would delay a delivery or an endpoint for days after the clock is right again.
  */
 import type { Clock } from '../domain/clock.ts';
 import type { WaitingDelivery } from '../domain/delivery.ts';

@@ -39,7 +39,7 @@ export interface SweeperOptions {
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
-/** Five round trips. Not tuned by a measurement. */
+/** How many lanes one sweep reads: five round trips. The number does not come from a measurement. */
 const LANES_PER_SWEEP = 1_000;
 /**
  * A full load steps over all recently settled rows. So a worker whose sweeps read every lane fully loads each lane
@@ -169,7 +169,7 @@ export class Sweeper implements Service {
   #readInTurn(lane: Lane): void {
     const { lanes, laneKeeper } = this.#options;
     const hasManyLanes = lanes.size > this.#lanesPerSweep;
-    // Not all lanes in the same round: while an old transaction is open, a full load steps over all settled rows.
+    // Different lanes are loaded fully in different rounds: while an old transaction is open, a full load steps over all settled rows.
     const rounds = this.#restingSweeps > 0 ? RESTING_ROUNDS_PER_FULL_LOAD : ROUNDS_PER_FULL_LOAD;
     const isFullLoad = (this.#rounds + lane.shard) % (hasManyLanes ? 4 : rounds) === 0;
     if (!isEnabled(lane)) {

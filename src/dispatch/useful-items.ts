@@ -45,7 +45,7 @@ export const needsBacklog = ({ isFlowing, isActive, isLeaving, endpoint }: Lane)
 
 /**
  * Returns how many fresh deliveries that were just committed are useful in memory. A lane that is known to be fast takes more
- * of them than it would load: left in the store, each of a burst would cost a read.
+ * of them than it would load: if a burst were left in the store, each of its deliveries would cost a read.
  */
 export function usefulCommitted(
   lane: Lane,

@@ -64,7 +64,7 @@ const TIMEOUT_SHARE = 0.1;
  * would begin and end all the time.
  */
 export const CALM_ROUNDS = 3;
-/** With fewer successes under the full deadline, the deadline is never shortened. */
+/** The deadline is shortened only after this many successes under the full deadline. */
 export const MIN_SUCCESSES = 100;
 const MIN_TIMEOUT_MS = 2_000;
 const P99_FACTOR = 1.5;
@@ -90,7 +90,7 @@ export class AdaptiveLimits {
   /** The record that the store has. */
   #stored: AdaptiveRecord | null;
   #round: Round | null = null;
-  /** Calm rounds in a row, and those of them at `max_in_flight`. */
+  /** How many calm rounds followed each other, and how many of them were at `max_in_flight`. */
   #calmRounds = 0;
   #calmRoundsAtMax = 0;
   /** Answers to requests that were sent before this time do not count. Null: all count. */

@@ -14,9 +14,9 @@ export interface ArchivedPart {
   readonly part: number;
   readonly rows: number;
   readonly bytes: number;
-  /** Of the file. */
+  /** The checksum of the file. */
   readonly sha256: string;
-  /** Of the values in it. */
+  /** The checksum of the values in it. */
   readonly rowsSha256: string;
   /** Public ids of the first and last event or delivery. Null: the file has no rows. */
   readonly minId: string | null;
@@ -86,7 +86,7 @@ export class ArchiveError extends Error {
   override readonly name = 'ArchiveError';
 }
 
-/** The archive has no room. Nothing else can be written to it either. */
+/** The archive has no room, so nothing else can be written to it either. */
 export class ArchiveFullError extends ArchiveError {}
 
 /** Whether an error of the file system means that there is no room. */

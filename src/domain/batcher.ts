@@ -13,7 +13,7 @@ export interface BatcherOptions<T> {
   readonly divert?: ((items: T[]) => T[]) | undefined;
   /** Writes one batch and passes each item its result. Must not reject. */
   readonly write: (items: T[]) => Promise<void>;
-  /** Items for which `canWait` is true wait up to `ms` for company. Any other item ends the wait. */
+  /** Items for which `canWait` is true wait up to `ms` for others to share their batch. Any other item ends the wait. */
   readonly linger?:
     | {
         readonly ms: number;
@@ -127,7 +127,7 @@ export class Batcher<T> {
     let bytes = 0;
     while (count < this.#waiting.length && count < maxItems) {
       const size = bytesOf(this.#waiting[count]!);
-      // The first item is taken whatever its size, or it would wait forever.
+      // Take the first item even if it is too large, or it would wait forever.
       if (count > 0 && bytes + size > maxBytes) break;
       bytes += size;
       count += 1;

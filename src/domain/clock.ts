@@ -8,11 +8,11 @@ export interface Clock {
   after(delayMs: number, task: () => void): () => void;
   /** False if the wall clock jumped lately and may be wrong: delete nothing because of its age. Absent: true. */
   readonly isSteady?: boolean;
-  /** The wall clock, or a later one if it may be wrong: what is kept from then on is kept long enough. Absent: `now`. */
+  /** The wall clock, or a later time if the clock may be wrong. Data that is kept from this time on is kept long enough. Absent: `now`. */
   latestNow?(): number;
 }
 
-/** For times until which something is kept. */
+/** The time from which to compute how long something is kept. */
 export const latestNowOf = (clock: Clock): number => clock.latestNow?.() ?? clock.now();
 
 /** Node's timers overflow past 24.8 days and would fire immediately. */
@@ -28,15 +28,15 @@ export const systemClock: Clock = {
   },
 };
 
-/** The network can cause differences from the database's clock of up to this. */
+/** The network can make the database's clock seem to differ by up to this. */
 const MAX_NOISE_MS = 100;
 /** The time of an answer is uncertain by half of its round trip. */
 const MAX_ROUND_TRIP_MS = 2 * MAX_NOISE_MS;
 /** A larger difference is a jump: one of the clocks is wrong, or was. */
 const MAX_CORRECTION_MS = 2_000;
-/** A jump of the database's clock that this machine's clock made too, as after a suspend, is believed after this time. */
+/** The clock follows a jump after this time if this machine's clock jumped too, as after a suspend. */
 const CONFIRM_TOGETHER_MS = 1_000;
-/** A jump that only the database's clock made is believed after this time. Until then the time goes on as before. */
+/** The clock follows a jump that only the database's clock made after this time. Until then it continues as before. */
 const CONFIRM_ALONE_MS = 15_000;
 /** At the start a larger difference between the two clocks means that one of them is wrong. */
 const MAX_FIRST_DIFFERENCE_MS = 3_600_000;
@@ -62,10 +62,10 @@ export class DatabaseClock implements Clock {
   #offsetMs: number | null = null;
   /** How far the wall clock was behind this clock at the last answer. */
   #machineBehindMs = 0;
-  /** The offset of the latest time that this clock had before jumps within the last hour: a step back may be the error. */
+  /** The offset of the latest time that this clock had before the jumps of the last hour. A step back may be wrong. */
   #latestOffsetMs = Number.NEGATIVE_INFINITY;
   #suspected: { readonly jumpMs: number; readonly since: number } | null = null;
-  /** Monotonic time at which the database's clock last jumped, believed or not. */
+  /** Monotonic time at which the database's clock last jumped, even if this clock did not follow the jump. */
   #jumpedAt = Number.NEGATIVE_INFINITY;
   readonly #stepListeners: ((stepMs: number) => void)[] = [];
 

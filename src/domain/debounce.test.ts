@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DebounceKeys, windowOf } from './debounce.ts';
+import { DebounceKeys, debounceWindowOf } from './debounce.ts';
 
 const keyOf = (order: unknown): string =>
   new DebounceKeys(Buffer.from(JSON.stringify({ order }))).keyOf({ key: 'data.order' })!;
@@ -8,7 +8,7 @@ describe('FAN-4: when the events of a debounce key are sent', () => {
   const settings = { windowMs: 4_000, maxWaitMs: 40_000 };
 
   it('spreads 10,000 keys whose events arrive at once evenly over a quarter of the window', () => {
-    const waits = Array.from({ length: 10_000 }, (_, n) => windowOf(settings, keyOf(n)));
+    const waits = Array.from({ length: 10_000 }, (_, n) => debounceWindowOf(settings, keyOf(n)));
     expect(Math.min(...waits)).toBeGreaterThanOrEqual(4_000);
     expect(Math.max(...waits)).toBeLessThan(5_000);
     const perTenth = Map.groupBy(waits, (ms) => Math.floor(ms / 100));
@@ -20,8 +20,8 @@ describe('FAN-4: when the events of a debounce key are sent', () => {
   });
 
   it('is the same for every event of a key, and never later than max_wait_ms', () => {
-    expect(windowOf(settings, keyOf('a'))).toBe(windowOf(settings, keyOf('a')));
+    expect(debounceWindowOf(settings, keyOf('a'))).toBe(debounceWindowOf(settings, keyOf('a')));
     for (let n = 0; n < 100; n += 1)
-      expect(windowOf({ windowMs: 4_000, maxWaitMs: 4_000 }, keyOf(n))).toBe(4_000);
+      expect(debounceWindowOf({ windowMs: 4_000, maxWaitMs: 4_000 }, keyOf(n))).toBe(4_000);
   });
 });

@@ -44,14 +44,14 @@ export function resolveDebounce(config: DebounceConfig | undefined): DebounceSet
   };
 }
 
-/** How much longer than the window some keys wait, at most, as a share of the window. */
+/** The most that a key waits in addition to the window, as a share of the window. */
 const MAX_SPREAD = 0.25;
 
 /**
- * Mode `last`: how long after its acceptance an event is sent if no other of its key comes. Many keys whose events arrive at once
- * would otherwise be sent at once: each key waits a little longer than the window, always by the same share of it.
+ * Mode `last`: how long after its acceptance an event is sent if no other one of its key arrives. Each key waits a little longer than
+ * the window, always by the same share of it. Otherwise many keys whose events arrive together would be sent together.
  */
-export function windowOf(
+export function debounceWindowOf(
   { windowMs, maxWaitMs }: Pick<DebounceSettings, 'windowMs' | 'maxWaitMs'>,
   key: string,
 ): number {

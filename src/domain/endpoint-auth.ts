@@ -4,7 +4,7 @@
 export const authSecrets = { basic: 'password', bearer: 'token', oauth2: 'client_secret' } as const;
 export type AuthType = keyof typeof authSecrets;
 
-/** As it is stored, and as the API takes it. The stored form lacks the secret, which is encrypted separately. */
+/** The setting as the API takes it and as it is stored. The stored form lacks the secret, which is encrypted separately. */
 export interface AuthConfig {
   type: AuthType;
   username?: string;

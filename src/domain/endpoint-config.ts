@@ -81,7 +81,7 @@ export interface EndpointConfig {
   debounce?: DebounceConfig;
   challenge?: Challenge;
   operator?: boolean;
-  /** Of a notifier. The API does not show it as an endpoint. */
+  /** Set for a notifier. The API does not show notifiers as endpoints. */
   notifier?: NotifierConfig;
 }
 

@@ -15,7 +15,7 @@ export interface EventContent {
   readonly isTest?: boolean;
 }
 
-/** What a producer asks for, validated: the input of the accept stage. */
+/** A validated event as its producer published it: the input of the accept stage. */
 export interface NewEvent {
   readonly tenant: string;
   readonly type: string;
@@ -48,7 +48,7 @@ export interface CommittedEvent extends NewEvent {
 /** The Kafka partition that a batch of records comes from, while this process owns it. */
 export interface PartitionBatch {
   readonly partitionId: number;
-  /** Of the ownership. A process that has lost the partition has an older one, and can write nothing. */
+  /** The epoch of the ownership. A process that has lost the partition has an older one, and can write nothing. */
   readonly epoch: string;
   /** Where to read next when all events of the batch are stored. */
   readonly upTo: string;
@@ -59,7 +59,7 @@ export interface PartitionBatch {
 export type EventRecordSource =
   /** Read from its partition. The commit also moves the position in the partition. */
   | { readonly kind: 'partition'; readonly batch: PartitionBatch; readonly offset: string }
-  /** Set aside before. `outboxSeq` is its row in posthorn.kafka_records, which the commit deletes. */
+  /** A parked record. `outboxSeq` is its row in posthorn.kafka_records, which the commit deletes. */
   | { readonly kind: 'parked' };
 
 /**

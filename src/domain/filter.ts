@@ -37,7 +37,7 @@ export interface FilterTest {
   readonly root: (subject: FilterSubject) => unknown;
   readonly steps: readonly PathStep[];
   readonly fits: (value: unknown) => boolean;
-  /** True if the test holds when no value fits. */
+  /** True for a negated test: it holds if no value fits. */
   readonly negated: boolean;
   /** What a value must be, for messages: `at least 100`. */
   readonly expected: string;
@@ -56,7 +56,7 @@ export interface StepBudget {
 
 export const MAX_STEPS_PER_FILTER = 100_000;
 
-/** A filter that exceeds its budget matches: better one event too many than one too few. */
+/** A filter that exceeds its budget matches: an extra event is better than a lost one. */
 export function matchesFilter(filter: FilterNode, subject: FilterSubject, budget: StepBudget): boolean {
   return holds(filter, subject, budget) || budget.stepsLeft < 0;
 }

@@ -33,8 +33,8 @@ export type IdPrefix = (typeof idPrefixes)[keyof typeof idPrefixes];
 
 const COUNTER_LIMIT = 0x1000;
 /**
- * Ids follow a clock that went back further than this. Otherwise a glitch into the future would give every later id a
- * time for which there is no partition.
+ * If the clock went back further than this, new ids follow it. Otherwise, after a jump into the future, every later id would have
+ * a time that no partition covers.
  */
 const MAX_AHEAD_MS = 5_000;
 
@@ -147,7 +147,7 @@ const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
 const DECODE = new Map([...ALPHABET].map((character, value) => [character, value]));
 const SUFFIX = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/;
 
-/** Two characters per 10 bits: formatting an id takes 13 lookups. Several ids are formatted per event, so this pays. */
+/** Two characters per 10 bits, so that formatting an id takes 13 lookups. Posthorn formats several ids per event. */
 const PAIRS = Array.from({ length: 1024 }, (_, value) => ALPHABET[value >> 5]! + ALPHABET[value & 31]!);
 
 /**

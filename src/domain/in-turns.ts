@@ -4,7 +4,7 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 const ITEMS_PER_TURN = 500;
 
 /**
- * Iterates over many items without blocking the process: after every 500, other work gets its turn. The collection may
+ * Iterates over many items without blocking the process: yields to the event loop after every 500. The collection may
  * change meanwhile.
  */
 export async function* inTurns<T>(items: Iterable<T>): AsyncGenerator<readonly T[], void> {

@@ -38,9 +38,9 @@ const UNUSED_SAMPLES = 100;
 const CHECK_MS = 20;
 /** The time that delays are counted in. */
 const DELAY_WINDOW_MS = 2_000;
-/** One delay counts for at most this much of the window, so that two pauses, however long, are not enough. */
+/** One delay counts for at most this much of the window, so that two pauses never fill half of it, however long they are. */
 const MAX_WEIGHT_MS = 450;
-/** How many values the median of the commits is taken from. Few: commits follow each other. */
+/** How many commits the median is taken from. A few are enough, because commits follow each other. */
 const COMMIT_VALUES = 3;
 /** Older commits say nothing about the database now. Long enough for three commits that take ten seconds each. */
 const COMMIT_AGE_MS = 30_000;

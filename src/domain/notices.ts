@@ -103,7 +103,7 @@ export function itemOf(type: OperationalType, data: Payload): NoticeItem {
 
 const MAX_NAME = 80;
 
-/** Tenants choose descriptions: they must not look like lines of their own. */
+/** Tenants choose descriptions. A description must not look like another line of the message. */
 function nameOf({ description, host, id }: AboutEndpoint['endpoint']): string {
   const name = oneLine(description);
   if (name === '') return host ?? id;
@@ -147,7 +147,7 @@ const DETAILS: Readonly<Record<OperationalType, (data: Payload) => string>> = {
     `${String(event_type)}, ${counted(subscribed, 'endpoint subscribes', 'endpoints subscribe')}`,
 };
 
-/** One and many, after the number. */
+/** The words after a count of one, and after other counts. */
 const HEADINGS: Readonly<Record<OperationalType, readonly [one: string, many: string]>> = {
   [operationalTypes.endpointDisabled]: ['endpoint disabled', 'endpoints disabled'],
   [operationalTypes.endpointEnabled]: ['endpoint enabled', 'endpoints enabled'],
@@ -187,7 +187,7 @@ interface Style {
 
 const PLAIN: Style = { text: (text) => text, heading: (text) => text, link: (url) => `\n    ${url}` };
 
-/** Invisible. It splits what a chat would understand. */
+/** An invisible character. It splits text that a chat would read as a mention or a link. */
 const ZERO_WIDTH_SPACE = '\u200b';
 
 /**

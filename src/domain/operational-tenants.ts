@@ -4,9 +4,9 @@
 interface Payload {
   readonly tenant?: unknown;
   readonly oldest?: { readonly tenant?: unknown } | null;
-  /** Of a message to a notifier. */
+  /** Set in a message to a notifier. */
   readonly groups?: unknown;
-  /** Of an event type or a version that has passed its sunset. */
+  /** Set in an event about a sunset. */
   readonly endpoints?: unknown;
 }
 

@@ -34,7 +34,7 @@ export interface EndpointNote {
   readonly detail: Readonly<Record<string, unknown>>;
 }
 
-/** Operational events about operational events would never end. */
+/** Operational events about operational events would cause each other without end. */
 export const isOperational = (eventType: string): boolean => eventType.startsWith(RESERVED_TYPE_PREFIX);
 
 export interface CircuitChange {

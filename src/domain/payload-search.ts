@@ -72,7 +72,7 @@ function readValue(value: string): Wanted | null {
 function isSame(found: unknown, { text, isQuoted }: Wanted): boolean {
   if (typeof found === 'string') return found === text;
   if (isQuoted || (typeof found === 'object' && found !== null)) return false;
-  // Comparing numbers finds 12345678901234567890 too: the needle has made sure that all its digits are there.
+  // Comparing as numbers is enough even for 12345678901234567890: the preselected payload contains all its digits.
   return String(found) === text || (typeof found === 'number' && Number(text) === found);
 }
 

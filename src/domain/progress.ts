@@ -3,7 +3,7 @@ import type { Clock } from './clock.ts';
 /**
  * Whether calls of one kind succeed. They stall if none has succeeded since a call that began long ago. A call for a single
  * subject (an endpoint, a tenant) may fail for a reason of its own, such as a locked row: it shows a stall only together
- * with a call for another subject. If nobody calls for a while, nothing is known.
+ * with a call for another subject. After a while without calls, the state is unknown.
  */
 const FORGET_MS = 30_000;
 

@@ -19,7 +19,7 @@ export interface RetentionDays {
   readonly statistics: number;
 }
 
-/** The settings as they were given. Null: as long as the kind that it belongs to. */
+/** The settings as the operator gave them. Null: kept as long as the kind that it belongs to. */
 export interface RetentionSettings extends Omit<RetentionDays, 'payloads' | 'deliveries' | 'attempts'> {
   readonly payloads: number | null;
   readonly deliveries: number | null;

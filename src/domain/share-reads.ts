@@ -1,6 +1,6 @@
 /**
- * Returns a function that runs `read` for its callers, one run at a time. It resolves after a run that began after the call: a
- * run that is under way may miss the change that the caller knows of. Callers that wait for the next run share it.
+ * Returns a function that runs `read` for its callers, one run at a time. It resolves after a run that began after the call, because an
+ * earlier run may miss the change that the caller waits for. Callers that wait for the next run share it.
  */
 export function shareReads(read: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | null = null;

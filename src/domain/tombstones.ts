@@ -5,9 +5,9 @@ export interface StoredTombstone {
   readonly id: string;
   /** ISO 8601 with microseconds. */
   readonly at: string;
-  /** Of a tenant. */
+  /** Set for a tenant. */
   readonly endpoint_ids: readonly string[];
-  /** Of a batch: its deliveries have ids in this range. */
+  /** Set for a batch: the range of ids of its deliveries. */
   readonly first_id: string | null;
   readonly last_id: string | null;
 }

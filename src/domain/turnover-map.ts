@@ -1,5 +1,5 @@
 /**
- * A `Map` whose entries come and go all the time, such as requests in flight.
+ * A `Map` for entries that live briefly, such as requests in flight.
  *
  * When a `Map` or `Set` changes the size of its table, V8 links the old table to the new one, for iterators. A major
  * collection moves the current table to the old generation. From then on that table keeps all later ones alive, with the
@@ -30,7 +30,7 @@ export class TurnoverMap<K, V> {
   delete(key: K): boolean {
     if (!this.#map.delete(key)) return false;
     this.#deleted += 1;
-    // As many deletions as copied entries, so that copying costs the same per deletion however large the map is.
+    // Copy after as many deletions as there are entries, so that the cost per deletion does not depend on the size of the map.
     if (this.#deleted > MIN_DELETED + this.#map.size) {
       this.#map = new Map(this.#map);
       this.#deleted = 0;

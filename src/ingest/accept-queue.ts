@@ -2,9 +2,9 @@ import type { PendingEvent } from './pending-event.ts';
 
 /** Where admitted events wait until they are durable. */
 export interface AcceptQueue {
-  /** False: the events pass the accept stage once more when they are stored, which then reports them to observers. */
+  /** False: the log only keeps the events. They pass the accept stage again when they are stored, and it reports them to observers then. */
   readonly isStore: boolean;
-  /** How long the first of the waiting events has waited. 0: none waits. */
+  /** How long the oldest waiting event has waited. 0: none waits. */
   readonly waitedMs: number;
   /** Makes the event durable and answers it. */
   add(item: PendingEvent): void;

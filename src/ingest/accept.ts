@@ -66,7 +66,7 @@ export class Acceptor {
     }
   }
 
-  /** Runs without a pause until the event is in its batch, if its checks need none: events of a request keep their order. */
+  /** Does not await anything before the event is in its batch, unless a check must: so the events of a request keep their order. */
   async #store(published: NewEvent): Promise<Accepted> {
     const checked = this.#schemas?.check.check(published, { canRefuse: true }) ?? published;
     const event = checked instanceof Promise ? await checked : checked;

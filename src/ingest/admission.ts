@@ -23,7 +23,7 @@ export interface AdmissionOptions {
 export interface QueueLevel {
   readonly events: number;
   readonly bytes: number;
-  /** What of it belongs to the tenant of the event. */
+  /** The part of it that belongs to the tenant of the event. */
   readonly eventsOfTenant: number;
   readonly bytesOfTenant: number;
 }
@@ -67,8 +67,8 @@ export class Admission {
   }
 
   /**
-   * Throws a `Problem` if an endpoint that the event names does not exist or cannot take it. Returns null if that is known
-   * at once: then the events of a batch keep their order.
+   * Throws a `Problem` if an endpoint that the event names does not exist or cannot take it. Returns null if the
+   * check needs no read: then the events of a batch keep their order.
    */
   checkTargets(event: NewEvent): Promise<void> | null {
     return this.#findTargetProblem(event) === null ? null : this.#checkTargetsAgain(event);

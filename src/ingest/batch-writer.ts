@@ -188,7 +188,7 @@ export class BatchWriter {
     { mayBeStored }: WriteOptions,
   ): Promise<boolean> {
     const { acceptLog, observers, clock, onSliced } = this.#options;
-    // If our clock or the store's has jumped ahead, an event seems old and would be due in weeks: use the earlier one. After a step of
+    // If our clock or the store's has jumped ahead, an event seems old and would be due in weeks: use the earlier time. After a step of
     // the clock, use the time at which a committed event was made.
     const seemsLate = batch.some(({ id }) => isLate(id, clock.now()));
     const now = seemsLate ? Math.min(await acceptLog.now(), clock.now()) : clock.now();
@@ -327,7 +327,7 @@ export class BatchWriter {
     const inTime = this.#rejectOverdue(batch, storeDidNotAnswer(error));
     if (inTime.length === 0) return;
     await this.#pause();
-    // `mayBeStored` from now on: an event that is written twice would be delivered twice. The bulk path cannot write them:
+    // Set `mayBeStored` from now on: an event that is written twice would be delivered twice. The bulk path cannot write these events:
     // it writes only events that are certainly new.
     if (failure === 'outcome_unknown')
       await this.write(inTime.map(withUnknownOutcome), { ...options, bulk: undefined, mayBeStored: true });

@@ -26,7 +26,7 @@ export class BlockedPath {
   readonly #options: BlockedPathOptions;
   readonly #batches: BlockedBatch[] = [];
   readonly #singles: BlockedBatch[] = [];
-  /** How many events wait for each lock, or are suspected to. */
+  /** How many events wait, or may wait, for each lock. */
   readonly #locks = new Map<string, number>();
   #items = 0;
   #bytes = 0;

@@ -118,7 +118,7 @@ export class BulkPath {
     let bytes = 0;
     const end = queue.findIndex((item, index) => {
       bytes += bytesOf(item);
-      // The first event is taken whatever its size, or it would wait forever.
+      // Take the first event even if it is too large, or it would wait forever.
       return index === maxItems || (index > 0 && bytes > maxBytes);
     });
     return queue.splice(0, end === -1 ? queue.length : end);

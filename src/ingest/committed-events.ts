@@ -49,7 +49,7 @@ export class CommittedEvents {
     const now = needsStoreClock ? await acceptLog.now() : clock.now();
     const batch: PendingEvent[] = [];
     for (const [index, published] of events.entries()) {
-      // After a step back of the clock, ids from before it lie in the future. They are stored if there is a partition for them.
+      // After the clock stepped back, ids from before the step lie in the future. Such events are stored if a partition covers their ids.
       const problem = findIdProblem(published, clock.isSteady === false ? timeOfId(published.id) : now);
       if (problem !== null) {
         answers[index] = problem;
@@ -64,7 +64,7 @@ export class CommittedEvents {
         committed: {
           outboxSeq: event.outboxSeq,
           lostKey: null,
-          outcomeUnknown: false,
+          isOutcomeUnknown: false,
           record: event.record,
         },
         resolve: (accepted) => {

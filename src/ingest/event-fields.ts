@@ -19,7 +19,7 @@ const MAX_HEADERS = 50;
 const MAX_TARGETS = 1000;
 const PRINTABLE_ASCII = /^[\x20-\x7e]*$/;
 /** NUL and lone surrogates, which PostgreSQL's text type cannot store. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: that is what it looks for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern looks for control characters
 const UNSTORABLE = /\u0000|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
 
 /** Collects the errors of all fields. Absent fields cost nothing: most events have only a type and data. */
@@ -100,7 +100,7 @@ export function readTenant(value: unknown, keyTenant: string | null): string {
   return value;
 }
 
-export function readKey(value: unknown): string {
+export function readIdempotencyKey(value: unknown): string {
   if (typeof value !== 'string') throw invalidField('idempotency_key', 'must be text');
   return value;
 }

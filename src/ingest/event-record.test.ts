@@ -32,7 +32,7 @@ const context = { unmatchedReason: null, now: NOW, random: () => 0, deliveriesPe
 const dueAt = (item: PendingEvent) => toRecord(item, [endpoint], context).deliveries[0]!.dueAt;
 
 test('the age of a committed event that waited for more than a minute begins when it is accepted', () => {
-  const committed = { outboxSeq: '1', lostKey: null, outcomeUnknown: false };
+  const committed = { outboxSeq: '1', lostKey: null, isOutcomeUnknown: false };
   expect(dueAt(pendingSince(NOW - 61_000, committed))).toBe(NOW);
   expect(dueAt(pendingSince(NOW - 59_000, committed))).toBeNull();
   expect(dueAt(pendingSince(NOW - 61_000, null))).toBeNull();

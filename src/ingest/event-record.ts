@@ -1,5 +1,5 @@
 /** Turns a pending event and its matched endpoints into the record that the accept log stores. */
-import { DebounceKeys, windowOf } from '../domain/debounce.ts';
+import { DebounceKeys, debounceWindowOf } from '../domain/debounce.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { UnmatchedReason } from '../domain/event.ts';
 import { deliveryIdOf, timeOfId, type Uuid } from '../domain/ids.ts';
@@ -73,7 +73,7 @@ export function addDebounceKey(
   if (settings === null) return delivery;
   const debounceKey = keys.keyOf(settings);
   if (debounceKey === null) return delivery;
-  const windowEnd = settings.mode === 'last' ? now + windowOf(settings, debounceKey) : null;
+  const windowEnd = settings.mode === 'last' ? now + debounceWindowOf(settings, debounceKey) : null;
   const dueAt = windowEnd === null ? delivery.dueAt : Math.max(delivery.dueAt ?? 0, windowEnd);
   return { ...delivery, dueAt, debounceKey };
 }
@@ -148,6 +148,6 @@ function storedOptions(
   return Object.keys(options).length === 0 ? null : options;
 }
 
-function lostKeyOptions({ key, holderId, sameContent }: LostKey): Record<string, unknown> {
-  return { lost_key: key, [sameContent ? 'duplicate_of' : 'key_conflict_with']: holderId };
+function lostKeyOptions({ key, holderId, hasSameContent }: LostKey): Record<string, unknown> {
+  return { lost_key: key, [hasSameContent ? 'duplicate_of' : 'key_conflict_with']: holderId };
 }

@@ -36,7 +36,7 @@ export interface FanOutWriterOptions {
   readonly random: () => number;
   /** Deliveries per commit. */
   readonly sliceRows: number;
-  /** True if no event was accepted for so long that no slice can appear unless one is. */
+  /** True if no event was accepted for so long that no slice can appear before the next event is. */
   readonly isStoreQuiet: () => boolean;
   readonly onProblem: (what: string, error: unknown) => void;
 }
@@ -49,14 +49,14 @@ const PAUSE_AFTER_FAILURE_MS = 200;
 const MAX_PAUSE_MS = 1_000;
 /** A tenant that changes its endpoints all the time loses its turn. */
 const MAX_STALE_TRIES = 3;
-/** Slices that were halved after a statement timeout double again after this many that were quick enough. */
+/** After a statement timeout, slices are halved. After this many quick writes, their size doubles again. */
 const SLICES_BEFORE_GROWTH = 10;
 
 export class FanOutWriter implements Service {
   readonly #options: FanOutWriterOptions;
   #maxRows: number;
   #writtenSinceTimeout = 0;
-  /** True if there was no slice when the store was quiet already. */
+  /** True if the last search found no slice while the store was quiet. Until an event is accepted, no slice can appear. */
   #isKnownEmpty = false;
   /** The tenant that had the last turn. */
   #tenant = '';
@@ -168,7 +168,7 @@ export class FanOutWriter implements Service {
       if (result === 'written') this.#route(deliveries, event, commit);
       return result;
     } catch (error) {
-      // If the slice was written after all, the owners must look for its deliveries.
+      // The statement may have written the slice. Its owners must then look for the deliveries in the store.
       if (storeFailureOf(error) === 'outcome_unknown') this.#route(deliveries, event, null);
       throw error;
     }

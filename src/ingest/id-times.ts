@@ -1,4 +1,4 @@
-/** Which ids that were made elsewhere an event can have. */
+/** Checks ids that producers and databases have made: which of them an event can have. */
 import type { CommittedEvent } from '../domain/event.ts';
 import { isEventId, timeOfId, type Uuid } from '../domain/ids.ts';
 import { invalidField, type Problem } from '../domain/problem.ts';
@@ -24,7 +24,7 @@ export const isTooFarAhead = (
   return timeOfId(id) > now + (isOutboxRow ? MAX_OUTBOX_AHEAD_MS : MAX_AHEAD_MS);
 };
 
-/** Returns what is wrong with the id of an event that was made elsewhere, or null if an event can have it. */
+/** Returns what is wrong with an id that was made outside of this process. Null: an event can have it. */
 export function findIdProblem(
   event: Pick<CommittedEvent, 'id' | 'outboxSeq' | 'record'>,
   now: number,

@@ -244,7 +244,7 @@ export function scanArray(text: Buffer, from: number, scanItem: (start: number) 
 export const startsObject = (text: Buffer, at: number): boolean => text[at] === OPEN_OBJECT;
 export const startsArray = (text: Buffer, at: number): boolean => text[at] === OPEN_ARRAY;
 
-/** Nothing but space may follow a complete body. */
+/** Throws if anything but space follows the body. */
 export function expectEnd(text: Buffer, from: number): void {
   const at = skipSpace(text, from);
   if (at !== text.length) fail(text, at);

@@ -11,7 +11,8 @@
  * delivering processes of the node, whose commits are those of results. If the database does not answer at all, requests
  * wait until the accept queue is full.
  *
- * Tenants get equal parts of what is admitted. So a tenant that floods loses most, and one that publishes little loses nothing.
+ * Each tenant gets an equal part of the admitted events. So most shed events belong to tenants that publish much, and a tenant that
+ * publishes little loses none.
  *
  * Only events of API requests are shed. Committed events (outbox, relay, Kafka) are always accepted. While there are no such
  * requests, nothing is measured: the first one starts the samples, and they end a while after the last one.

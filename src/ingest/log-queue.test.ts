@@ -108,7 +108,7 @@ test('all events of a tenant are in one partition, in their order', async () => 
   expect(new Set(appended.map(({ partition }) => partition)).size).toBe(1);
 });
 
-test('what the log does not confirm is appended again under the same id, before later events of the partition', async () => {
+test('an event that the log does not confirm is appended again under the same id, before later events of the partition', async () => {
   let failures = 3;
   const { add, appended } = newQueue({
     async append() {
@@ -124,7 +124,7 @@ test('what the log does not confirm is appended again under the same id, before 
   expect(new Set(appended.flatMap(({ events }) => events.map(({ id }) => id))).size).toBe(2);
 });
 
-test('503 if the log does not confirm in time, or was never reached', async () => {
+test('an event gets 503 if the log does not confirm it in time, or was never reached', async () => {
   const failing = newQueue({
     giveUpAfterMs: 0,
     append: () => Promise.reject(new Error('NOT_ENOUGH_REPLICAS')),
@@ -138,7 +138,7 @@ test('503 if the log does not confirm in time, or was never reached', async () =
   expect(away.appended).toEqual([]);
 });
 
-test('a key that is claimed: the event is appended again under the id of the claim', async () => {
+test('an event whose key is claimed is appended again under the id of the claim', async () => {
   const { add, appended } = newQueue({ claim: newClaims() });
   const first = add('1', { key: 'k' });
   const second = add('1', { key: 'k' });
@@ -154,7 +154,7 @@ test('a key that is claimed: the event is appended again under the id of the cla
   await expect(add('2', { key: 'k' }).accepted).rejects.toMatchObject({ code: 'idempotency_conflict' });
 });
 
-test('a key whose event is stored: the answer is that event, and nothing is appended', async () => {
+test('an event whose key belongs to a stored event is answered with that event, and nothing is appended', async () => {
   const { add, appended } = newQueue({ claim: newClaims(() => true) });
   const first = add('1', { key: 'k' });
   await first.accepted;
@@ -163,7 +163,7 @@ test('a key whose event is stored: the answer is that event, and nothing is appe
   expect(appended).toHaveLength(1);
 });
 
-test('the store is away: keys get 503, and other events go on, also those that wait behind a key', async () => {
+test('while the store does not answer, events with keys get 503, and others are appended, also those that wait behind a key', async () => {
   const { add, appended } = newQueue({
     claim: () => Promise.reject(new StoreError('unavailable', 'no database')),
   });

@@ -24,7 +24,7 @@ import type { AcceptObservers } from './accept-observers.ts';
 import { type AcceptQueue, bytesOf } from './accept-queue.ts';
 import { matchFirst } from './match-first.ts';
 import { type Accepted, answerWithHolder, type PendingEvent } from './pending-event.ts';
-import { claimFailed, logDidNotAnswer, logIsAway } from './store-problems.ts';
+import { claimFailed, logDidNotAnswer, logIsUnavailable } from './store-problems.ts';
 import type { Subscriptions } from './subscriptions.ts';
 
 export interface LogQueueOptions {
@@ -53,7 +53,7 @@ interface LaneItem {
 const RETRY_PAUSE_MS = 100;
 /** A batch is one record batch of Kafka. The topic must take twice as much (`max.message.bytes`). */
 const MAX_BATCH_BYTES = 2 ** 19;
-/** Upper estimate of the other fields of a record: id, tenant, type, key, trace. */
+/** An upper bound for the other fields of a record: id, tenant, type, key, trace. */
 const RECORD_OVERHEAD_BYTES = 1_024;
 const ENDPOINT_ID_BYTES = 40;
 
@@ -111,7 +111,7 @@ export class LogQueue implements AcceptQueue {
 
   #addToLane(item: PendingEvent, isRepeated: boolean): void {
     const { partitions } = this.#options.log;
-    if (partitions === null) return item.reject(logIsAway());
+    if (partitions === null) return item.reject(logIsUnavailable());
     this.#laneOf(crc32(item.event.tenant) % partitions).add({ item, isRepeated });
   }
 
@@ -130,7 +130,7 @@ export class LogQueue implements AcceptQueue {
     return lane;
   }
 
-  /** Appends the batch until the log confirms it. The outcome of a failed try is unknown, so all are appended again. */
+  /** Appends the batch, again and again, until the log confirms it. The outcome of a failed try is unknown, so each try appends all events. */
   async #append(partition: number, batch: readonly LaneItem[]): Promise<void> {
     const { log, clock } = this.#options;
     let pending = batch;
@@ -159,7 +159,7 @@ export class LogQueue implements AcceptQueue {
     });
   }
 
-  /** The number of deliveries is what this process knows now. The event is matched with current endpoints when it is stored. */
+  /** Answers with the number of deliveries by this process's endpoints. The event is matched again, with current endpoints, when it is stored. */
   async #answer(batch: readonly LaneItem[]): Promise<void> {
     const items = batch.map(({ item }) => item);
     const matched = await matchFirst(items, this.#options.subscriptions, Number.POSITIVE_INFINITY);

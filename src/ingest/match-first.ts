@@ -3,7 +3,7 @@ import type { Endpoint } from '../domain/endpoint.ts';
 import { isDuplicate, type PendingEvent } from './pending-event.ts';
 import type { Subscriptions } from './subscriptions.ts';
 
-/** A few milliseconds of filter steps. Then sockets, timers and lease renewals get their turn. */
+/** A few milliseconds of filter steps. After them, the loop yields to sockets, timers and lease renewals. */
 const MATCH_WORK_PER_TURN = 500_000;
 
 /**

@@ -44,7 +44,7 @@ export interface CommittedState {
   readonly outboxSeq: string | null;
   readonly lostKey: LostKey | null;
   /** True if the answer to an earlier try was lost: this process may have stored the event. */
-  readonly outcomeUnknown: boolean;
+  readonly isOutcomeUnknown: boolean;
   /** The Kafka record that it comes from. */
   readonly record?: EventRecordSource | undefined;
 }
@@ -53,7 +53,7 @@ export interface CommittedState {
 export interface LostKey {
   readonly key: string;
   readonly holderId: Uuid;
-  readonly sameContent: boolean;
+  readonly hasSameContent: boolean;
 }
 
 export function fingerprintOf(event: NewEvent): Buffer | null {
@@ -106,7 +106,7 @@ export function withoutKey(item: PendingEvent, holder: KeyHolder): PendingEvent 
   const lostKey: LostKey = {
     key: event.idempotencyKey!,
     holderId: holder.eventId,
-    sameContent: holder.fingerprint.equals(fingerprint!),
+    hasSameContent: holder.fingerprint.equals(fingerprint!),
   };
   return {
     ...item,
@@ -117,14 +117,15 @@ export function withoutKey(item: PendingEvent, holder: KeyHolder): PendingEvent 
 }
 
 export const withUnknownOutcome = (item: PendingEvent): PendingEvent =>
-  item.committed === null ? item : { ...item, committed: { ...item.committed, outcomeUnknown: true } };
+  item.committed === null ? item : { ...item, committed: { ...item.committed, isOutcomeUnknown: true } };
 
 /** Given that the store did not write this event: true if another process stored it, and not an earlier try of this one. */
 export const storedByOther = ({ committed }: PendingEvent): boolean =>
-  committed !== null && committed.outboxSeq !== null && !committed.outcomeUnknown;
+  committed !== null && committed.outboxSeq !== null && !committed.isOutcomeUnknown;
 
 /** True if the event repeats an earlier one under the same idempotency key. It is stored, but not delivered. */
-export const isDuplicate = ({ committed }: PendingEvent): boolean => committed?.lostKey?.sameContent ?? false;
+export const isDuplicate = ({ committed }: PendingEvent): boolean =>
+  committed?.lostKey?.hasSameContent ?? false;
 
 export function toContent({ event, id }: PendingEvent): EventContent {
   return {

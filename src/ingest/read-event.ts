@@ -11,7 +11,7 @@ import {
   readDeliverAt,
   readEndpointIds,
   readHeaders,
-  readKey,
+  readIdempotencyKey,
   readSchemaVersion,
   readTenant,
   readType,
@@ -77,7 +77,7 @@ export function readEventWithId(
   });
 }
 
-/** Reads a body that may have a type and data and nothing else. Null: the body does not have it. */
+/** Reads a body that may only have a type and data. Null: the body lacks this field. */
 export function readTestEvent(
   body: Buffer,
   limits: ReadLimits,
@@ -213,7 +213,7 @@ function convertSyntaxErrors<T>(body: Buffer, read: () => T): T {
   }
 }
 
-/** No request has nearly as many. */
+/** Far more than any valid request has. */
 const MAX_FIELDS = 100;
 const MAX_NAMED_FIELDS = 10;
 
@@ -262,7 +262,7 @@ function toEvent(
     tenant: readTenant(reader.getValue('tenant'), context.keyTenant),
     type: reader.readRequired('type', readType, ''),
     data: body.subarray(data.start, data.end),
-    idempotencyKey: reader.readOptional('idempotency_key', readKey, context.idempotencyKey),
+    idempotencyKey: reader.readOptional('idempotency_key', readIdempotencyKey, context.idempotencyKey),
     schemaVersion: reader.readOptional('schema_version', readSchemaVersion, null),
     channels: reader.readOptional('channels', readChannels, NO_CHANNELS),
     endpointIds: reader.readOptional('endpoint_ids', readEndpointIds, null),

@@ -19,7 +19,7 @@ export function readEventFromParts(
   limits: ReadLimits,
   context: ReadContext,
 ): NewEvent {
-  // Checked apart from the rest: a value such as `1,"tenant":"other"` must not become a field.
+  // Check `data` by itself first: a value such as `1,"tenant":"other"` must not add a field.
   expectValue(data, limits.maxNesting);
   const head = JSON.stringify(fields).slice(0, -1);
   return readEvent(Buffer.concat([Buffer.from(`${head},"data":`), data, Buffer.from('}')]), limits, context);

@@ -37,7 +37,7 @@ export class SchemaCheck {
 
   /**
    * Returns the event with its version, and with `schemaErrors` if its payload is invalid and it is stored nevertheless.
-   * Throws or rejects with `payload_invalid` if it must be refused. A promise only if the payload must be checked.
+   * Throws or rejects with `payload_invalid` if it must be refused. Returns a promise only if the payload must be checked.
    */
   check<E extends NewEvent>(event: E, { canRefuse }: { readonly canRefuse: boolean }): E | Promise<E> {
     const { catalogue } = this.#options;

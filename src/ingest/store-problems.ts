@@ -50,7 +50,7 @@ export const tooManyEndpoints = (matched: number, maxDeliveries: number): Proble
     `The event matches ${matched} endpoints, and an event can have at most ${maxDeliveries} deliveries. Nothing was stored: publish it several times, with \`channels\` or \`endpoint_ids\` that divide the endpoints.`,
   );
 
-/** For an event that may be in the log, or not. */
+/** For an event that may or may not be in the log. */
 export const logDidNotAnswer = (cause: unknown): Problem =>
   new Problem(
     'unavailable',
@@ -59,7 +59,7 @@ export const logDidNotAnswer = (cause: unknown): Problem =>
   );
 
 /** For an event that arrived before this process could reach the log. Nothing was stored. */
-export const logIsAway = (): Problem =>
+export const logIsUnavailable = (): Problem =>
   new Problem('unavailable', 'The event was not stored: Kafka does not answer. Try again later.', {
     retryAfterSeconds: 2,
   });

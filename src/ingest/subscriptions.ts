@@ -37,7 +37,7 @@ export class Subscriptions {
   readonly #filters = new Map<Uuid, FilterNode>();
   #disabled = 0;
   #work = 0;
-  /** Events that were matched with the current endpoints, and with outdated ones. */
+  /** How many events were matched with current endpoints (hits), and with outdated ones (misses). */
   readonly lookups = { hits: 0, misses: 0 };
 
   /** Applies changed endpoints. Disabled ones stay, because their deliveries are recorded as skipped. */
@@ -58,7 +58,7 @@ export class Subscriptions {
     }
     for (const pattern of endpoint.events) patterns.add(pattern, endpoint);
     const filter = endpoint.filter === null ? null : parseFilter(endpoint.filter);
-    // A filter of a newer version that cannot be parsed matches everything: better one event too many.
+    // A filter of a newer release that this one cannot parse matches everything: an extra event is better than a lost one.
     if (filter?.ok) this.#filters.set(endpoint.id, filter.filter);
   }
 
@@ -110,7 +110,7 @@ export class Subscriptions {
     return this.#disabled === 0 ? matched : enabledFirst(matched);
   }
 
-  /** Says why an event that `match` returned no enabled endpoint for is not sent. */
+  /** Returns why an event is not sent, if `match` returned no enabled endpoint for it. */
   explainUnmatched(event: MatchQuery, matched: readonly Endpoint[]): UnmatchedReason {
     if (matched.length > 0) return 'disabled';
     return this.#addressedBy(event).length > 0 ? 'filtered' : 'no_endpoint';
@@ -122,7 +122,7 @@ export class Subscriptions {
     return [...new Set(event.endpointIds)].flatMap((id) => {
       const endpoint = this.#endpoints.get(id);
       if (endpoint === undefined || endpoint.tenant !== event.tenant) return [];
-      // Notifiers send what Posthorn wrote, nothing else.
+      // Notifiers send only Posthorn's own events.
       return endpoint.notifier === null || isNoticeType(event.type) ? [endpoint] : [];
     });
   }

@@ -1,7 +1,7 @@
 /**
  * Records of the accept topic. The value is `data`, byte for byte; the header `posthorn` has the rest of the event. Only Posthorn
- * writes these records, after it has checked the event. What SQL relies on is checked again, because the topic may have other
- * writers.
+ * writes these records, after it has checked the event. The fields that SQL relies on are checked again, because other
+ * programs may write to the topic.
  */
 import { isEventType, isTenantId, type NewEvent } from '../domain/event.ts';
 import { isEventId, type Uuid } from '../domain/ids.ts';

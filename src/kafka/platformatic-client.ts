@@ -19,7 +19,7 @@ type FetchResponsePartition = fetchV17.FetchResponsePartition;
 
 const READ_COMMITTED = 1;
 const CONNECT_TIMEOUT_MS = 5_000;
-/** On top of the time that the broker waits for records. */
+/** Added to the time that the broker waits for records. */
 const ANSWER_TIMEOUT_MS = 10_000;
 const EARLIEST = -2n;
 const LATEST = -1n;
@@ -84,7 +84,7 @@ async function describe(consumer: Consumer, topics: readonly string[]) {
       found.push({ name, id: topic.id, partitions: topic.partitionsCount });
     } catch (error) {
       const isMissing = isUnknownTopic(error);
-      // No broker has answered: asking for each topic would take longer than the lease.
+      // No broker has answered. A request for each of the other topics would take longer than the lease.
       if (!isMissing && responseIn(error) === null) throw error;
       // Each fetch needs metadata of all tracked topics.
       consumer.topics.untrack(name);

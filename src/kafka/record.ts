@@ -3,7 +3,7 @@ export interface KafkaRecord {
   readonly topic: string;
   readonly partition: number;
   readonly offset: bigint;
-  /** Of the record, in milliseconds since the epoch, from 1970 to 9999. */
+  /** The time of the record, in milliseconds since the epoch, from 1970 to 9999. */
   readonly timestampMs: number;
   readonly key: Buffer | null;
   readonly value: Buffer | null;
@@ -20,7 +20,7 @@ export const toRecordTime = (timestampMs: bigint): number =>
 
 export type KafkaHeader = readonly [name: string, value: Buffer | null];
 
-/** Returns the last value of a header, as producers that add one mean it to replace the earlier ones. */
+/** Returns the last value of a header: a producer that adds a header again means to replace the earlier value. */
 export function headerOf({ headers }: Pick<KafkaRecord, 'headers'>, name: string): string | null {
   return headers.findLast(([each]) => each === name)?.[1]?.toString() ?? null;
 }

@@ -253,7 +253,7 @@ export class KafkaSource {
         if (states.length === 1) state.resumeAt = clock.monotonic() + SUSPECT_PAUSE_MS;
       }
       this.#topics?.refreshSoon();
-      // The broker stays busy for a while, so that one that is down is not asked in a loop.
+      // Mark the broker as busy for a while, so that the process does not fetch from a failing broker in a loop.
       clock.after(PAUSE_AFTER_FAILURE_MS, () => this.#busyBrokers.delete(broker));
       return;
     }
@@ -296,7 +296,7 @@ export class KafkaSource {
       if (!state.isLost) onRecordsLost(state, lost);
       return;
     }
-    // Kafka can be read. The pause has an alert of its own.
+    // Kafka answers, so this is not a failed fetch. The paused partition has an alert of its own.
     state.hasAnswered = true;
     state.pausedReason = 'position_beyond_end';
     state.resumeAt = clock.monotonic() + 10 * PAUSE_AFTER_FAILURE_MS;

@@ -7,7 +7,7 @@ import type { KafkaStore } from '../ports/kafka-store.ts';
 import type { KafkaClient } from './client.ts';
 
 export interface StoredWatchOptions {
-  /** Loads the client: called once, at the first question. */
+  /** Loads the client: called once, by the first check. */
   readonly connect: () => Promise<KafkaClient>;
   readonly store: Pick<KafkaStore, 'readPositions'>;
   readonly topic: string;
@@ -34,7 +34,7 @@ export class StoredWatch {
     this.#options = options;
   }
 
-  /** Returns true when everything that was in the topic is stored. False: not in time, or Kafka does not answer. */
+  /** Resolves with true when all records that were in the topic at the call are stored. False: they were not stored in time, or Kafka does not answer. */
   waitUntilStored(): Promise<boolean> {
     this.#nextCheck ??= this.#startCheck();
     return this.#nextCheck;

@@ -80,7 +80,7 @@ export class Confirmations implements ConfirmationGate {
   }
 }
 
-/** Addresses that differ in case, or in what follows a `+`, reach the same person. */
+/** Ignores case and the part after a `+`: such addresses reach the same person. */
 export function hashOf(mailto: string): Buffer {
   // The URL of an address has `%2B` instead of `+`.
   const mailbox = mailto.toLowerCase().replace(/(?<=[^:])(?:\+|%2b).*(?=@)/, '');

@@ -1,4 +1,4 @@
-/** Limits of what a tenant may subscribe to. They refuse what is new: endpoints that exist already stay as they are. */
+/** Limits of a tenant's subscriptions. They apply to new endpoints and changes. Existing endpoints stay as they are. */
 import type { EndpointConfig } from '../domain/endpoint-config.ts';
 import { invalidField } from '../domain/problem.ts';
 import type { Client } from '../postgres/database.ts';
@@ -50,7 +50,7 @@ export async function refuseManyPatterns(
     const totals = endpoints.totalsOf(tenant);
     return totals.patterns - totals.endpoints + added;
   };
-  // What this process knows is at most a moment old. Near the limit, read what has been committed since.
+  // The counts in this process are at most a moment old. Near the limit, read the endpoints that were committed since.
   if (countAll() <= max / 2) return;
   await endpoints.refresh();
   if (countAll() <= max) return;

@@ -269,7 +269,7 @@ function checkHeaders(headers: Record<string, string>): FieldError[] {
 const MAX_HEADER_NAME = 128;
 
 function checkHeaderNames(given: Record<string, unknown>): FieldError[] {
-  // Only given names: one that is stored already must not fail other changes, and can be removed.
+  // Check only names in the patch: a stored name must not fail other changes, and can be removed.
   const long = Object.keys(given).find((name) => given[name] !== null && name.length > MAX_HEADER_NAME);
   if (long !== undefined)
     return [
@@ -324,7 +324,7 @@ function checkSizes({ metadata, config }: Pick<EditableEndpoint, 'metadata' | 'c
   return errors;
 }
 
-/** Durations are kept in whole milliseconds. Only given ones: what is stored already must not fail other changes. */
+/** Durations are stored in whole milliseconds. Checks only durations in the patch: a stored one must not fail other changes. */
 function checkDurations({ breaker, retry }: EndpointPatch): FieldError[] {
   const given: Record<string, number | undefined> = {
     'breaker.window_seconds': breaker?.window_seconds,

@@ -21,7 +21,7 @@ interface WarnedEndpoint {
   readonly config: EndpointConfig;
 }
 
-/** A warning needs one example; a tenant may have thousands of endpoints with one URL. */
+/** How many endpoints are compared. One example is enough for a warning, and a tenant may have thousands of endpoints with one URL. */
 const MAX_COMPARED = 100;
 /** Endpoints per query. With the longest lists of events, about 50 ms pass until other requests get their turn. */
 const COMPARED_AT_ONCE = 50;

@@ -288,7 +288,7 @@ export class Endpoints {
 const mayChangeSubscription = ({ url, events, channels }: PatchWithReadOnly): boolean =>
   url !== undefined || events !== undefined || channels !== undefined;
 
-/** A region without a worker is allowed, but not one that never had any: it is a typing error, and nobody would send. */
+/** Allows a region without a worker now, but not a region that never had one: it is a typing error, and no worker would send. */
 async function checkRegion(client: Client, before: EditableEndpoint, after: EditableEndpoint): Promise<void> {
   const { region } = after.config;
   if (region === undefined || region === before.config.region) return;
@@ -316,7 +316,7 @@ const editablePart = (endpoint: EndpointView): EditableEndpoint => {
   return { url, description, config, metadata, enabled, disabled_reason, paused };
 };
 
-/** What processes cache of an endpoint. A change of the rest need not be announced. */
+/** The parts of an endpoint that processes cache. Other changes need not be announced. */
 const cachedPart = (endpoint: EditableEndpoint): Partial<EditableEndpoint> => {
   const { url, config, enabled, disabled_reason, paused } = endpoint;
   return { url, config, enabled, disabled_reason, paused };

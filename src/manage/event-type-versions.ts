@@ -39,7 +39,7 @@ export interface ListedVersion {
 /** The answer to a change. */
 export interface StoredVersion extends ListedVersion {
   readonly created: boolean;
-  /** Compared with the version before. Null: this is the first. */
+  /** The comparison with the previous version. Null: this is the first. */
   readonly compatibility: Compatibility | null;
 }
 
@@ -49,7 +49,7 @@ export interface Compatibility extends SchemaDifference {
 
 const MAX_VERSIONS = 100;
 
-/** What a GET shows beside the settings may be sent back. */
+/** Fields that GET shows in addition to the settings. A PUT may repeat them. */
 const READ_ONLY: ReadOnlyFields = {
   asShown: ['event_type', 'version', 'created_at'],
   ignored: ['latest', 'compatibility', 'updated_at'],
@@ -162,7 +162,7 @@ const compare = (before: WithSchema, after: WithSchema): SchemaDifference =>
 
 const normalizedOf = ({ schema }: WithSchema) => (schema === null ? null : readSchema(schema, 'schema'));
 
-/** With the version that was created before it. */
+/** Compares a version with the one that was created before it. */
 function compareWithPrevious(
   versions: readonly EventTypeVersionRecord[],
   after: EventTypeVersionSettings,

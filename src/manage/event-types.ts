@@ -24,7 +24,7 @@ export interface EventTypeInput {
   readonly validation?: ValidationMode | null;
 }
 
-/** What a GET shows beside the settings may be sent back. */
+/** Fields that GET shows in addition to the settings. A PUT may repeat them. */
 const READ_ONLY: ReadOnlyFields = {
   asShown: ['name', 'created_at'],
   ignored: ['latest_version', 'updated_at'],

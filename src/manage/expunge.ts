@@ -81,13 +81,13 @@ export class Expunge {
     return { archiveUntil: await this.#archiveUntil(id) };
   }
 
-  /** A lease that was valid before the expunge has ended afterwards, and a later one came with the id of the event. */
+  /** Afterwards every lease from before the expunge has expired, and every later renewal has returned the id of the event. */
   #waitForLeases(): Promise<void> {
     const { clock, leaseMs } = this.#dependencies;
     return new Promise((resolve) => clock.after(leaseMs, resolve));
   }
 
-  /** Only an admin key: which tenant an archived event belongs to is known when its file is read. */
+  /** Only an admin key may do this: the tenant of an archived event is known only when its file is read. */
   async #archivedPayload(client: Client, { caller, audit }: Actor, id: Uuid): Promise<Uuid[]> {
     if (caller.scope !== 'admin' || (await findArchivedDay(client, id, null)) === null)
       throw await eventNotFound(client, caller, id);
@@ -148,7 +148,7 @@ export class Expunge {
       }
       if (!(await closeTenant(client, id)) && (await hasOpenExpunge(client, id)))
         throw tenantBeingDeleted(id);
-      // Without the tenant: the entries of the tenant are deleted, and this one stays.
+      // Record no tenant: the expunge deletes the audit entries of the tenant, and this one must stay.
       await audit.record(client, { action: 'tenant.expunge', tenant: null, objectId: id });
       const task = await createTask(client, {
         id: newId(clock.now()),

@@ -1,7 +1,7 @@
 import type { FieldError } from '../domain/problem.ts';
 
 const MAX_METADATA_BYTES = 16 * 1024;
-/** More do not fit: the shortest entries take five bytes. */
+/** More entries never fit, because the shortest one takes five bytes. */
 export const MAX_METADATA_ENTRIES = 4_000;
 
 /** Metadata is part of every list and of the cache of every process, so its size is limited. Null: it fits. */

@@ -27,7 +27,7 @@ export function generateSecret(profile: SignatureProfile): string {
   return `whsk_${Buffer.concat([seed, point]).toString('base64')}`;
 }
 
-/** Of every profile: 24 to 64 bytes for HMAC, 64 bytes for Ed25519. */
+/** Matches secrets of every profile: 24 to 64 bytes for HMAC, 64 bytes for Ed25519. */
 export const SIGNING_SECRET = /^(whsec_[A-Za-z0-9+/]{32,86}={0,2}|whsk_[A-Za-z0-9+/]{86}={0,2})$/;
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 

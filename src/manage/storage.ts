@@ -11,7 +11,7 @@ export interface StorageReport {
   readonly databaseBytes: number;
   /** Dead letters that retention discarded in the last 30 days. */
   readonly deadLettersExpired: number;
-  /** Of events, deliveries and attempts together. Null: there are no events, or PostgreSQL has not counted them yet. */
+  /** The bytes of events, deliveries and attempts together, per event. Null: there are no events, or PostgreSQL has not counted them yet. */
   readonly bytesPerEvent: number | null;
   readonly bytesPerDay: number | null;
   /** Null: the file system of the database cannot be seen from here. */

@@ -2,7 +2,7 @@ import type { Clock } from '../domain/clock.ts';
 import { idPrefixes, newId, publicId, type Uuid } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
 import { inTransaction, type Pool, type Queryable } from '../postgres/database.ts';
-import { type Counted, countDeliveries, type Selection } from '../postgres/queries/select-deliveries.ts';
+import { type Counted, countSelected, type Selection } from '../postgres/queries/select-deliveries.ts';
 import {
   cancelTask,
   countOpenTasks,
@@ -73,7 +73,7 @@ export class Tasks {
   /** A dry run: counts what a task would do, and changes nothing. */
   count({ audit }: Actor, selection: Selection): Promise<Counted> {
     audit.markUnchanged();
-    return countDeliveries(this.#pool, selection, MAX_COUNTED);
+    return countSelected(this.#pool, selection, MAX_COUNTED);
   }
 
   /** Creates the task. Returns it with an estimate of its deliveries. Throws `rate_limited` if the tenant has too many tasks. */
@@ -83,9 +83,9 @@ export class Tasks {
     { action, objectId }: AuditedChange,
   ): Promise<{ task: TaskView; counted: Counted }> {
     const { tenant } = selection;
-    // Before the count, which takes longer.
+    // Check this before the count, which takes longer.
     await this.#checkOpenTasks(this.#pool, tenant);
-    const counted = await countDeliveries(this.#pool, selection, MAX_COUNTED);
+    const counted = await countSelected(this.#pool, selection, MAX_COUNTED);
     const id = newId(this.#clock.now());
     const publicTaskId = publicId(idPrefixes.task, id);
     const task = await inTransaction(this.#pool, async (client) => {

@@ -29,7 +29,7 @@ export interface TenantInput {
   readonly api_version?: string | null;
 }
 
-/** What a GET shows beside the settings may be sent back. */
+/** Fields that GET shows in addition to the settings. A PUT may repeat them. */
 const READ_ONLY: ReadOnlyFields = { asShown: ['id', 'created_at'], ignored: ['updated_at'] };
 
 export class Tenants {

@@ -51,7 +51,7 @@ class Round {
     else this.#decideLast(own.key);
   }
 
-  /** Decides about all deliveries of the key that were asked about. */
+  /** Decides about all deliveries of the key that are in `asked`. */
   #decideLast(key: string): void {
     const { settings, now } = this.#request;
     const group = this.#groupOf(key);
@@ -71,7 +71,7 @@ class Round {
       // If `by` does not ask when the group must be sent, another one does.
       const watch = isDue || this.#isAsked(by.id) ? null : asked[0]!.id;
       this.#supersede(isDue ? older : older.toReversed(), by.id, watch);
-      // Newer ones wait until the chosen one is sent, older ones until a further call ends them.
+      // Newer ones wait until the chosen one is sent, older ones until a later call ends them.
       for (const { id } of asked) this.decisions.set(id, this.#endOrWait(id));
       if (watch !== null) this.decisions.set(watch, waitUntil(since + settings.maxWaitMs));
     } else decideAll(waitUntil(since + settings.maxWaitMs));
@@ -120,7 +120,7 @@ class Round {
     return deliveryId === newest.id ? this.#send(deliveryId) : this.#endOrWait(deliveryId);
   }
 
-  /** If this call has ended as many as it may, a further call ends this delivery. */
+  /** If this call has ended `maxEnded` deliveries without this one, a later call ends it. */
   #endOrWait(id: Uuid): DebounceDecision {
     return this.skipped.includes(id) ? DROP : waitUntil(this.#request.now + DEBOUNCE_PAUSE_MS);
   }
@@ -146,7 +146,7 @@ class Round {
     return startedAt > since && (since === 0 || startedAt < since + 86_400_000);
   }
 
-  /** One that waits for a retry can be superseded like any other. */
+  /** A chosen delivery that waits for a retry can be superseded like any other. */
   #isChosen({ id, attempts }: QueueRow): boolean {
     return attempts === 0 && this.#store.debounceKeys.get(id)!.isChosen;
   }

@@ -68,7 +68,7 @@ export class MemoryHandOver implements HandOver {
     this.#onReceived = handler;
   }
 
-  /** Never calls it: what the hub loses, no process notices. */
+  /** Never calls the handler: no process notices deliveries that the hub loses. */
   onUndelivered(): void {}
 
   get siblingLoad(): ProcessLoad {

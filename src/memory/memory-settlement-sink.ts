@@ -35,8 +35,8 @@ function applySettlement(store: MemoryStore, settlement: Settlement): boolean {
   const statusCode = attempt?.outcome.statusCode ?? null;
   const errorClass = attempt?.outcome.error?.class ?? null;
   if (verdict.kind === 'retry') {
-    // A start well after this attempt is one of the next owner, whose request is still on the wire. If it is a requested
-    // probe, it stays one: otherwise yet another owner would start a second probe beside it. More than a day after it, the clock
+    // A start well after this attempt belongs to the next owner, whose request is still on the wire. If that is a requested
+    // probe, it stays one: otherwise yet another owner would start a second probe beside it. If the start is more than a day after this attempt, the clock
     // was wrong when the start was recorded.
     const afterMs = (row.startedAt ?? 0) - attempt!.outcome.startedAt;
     const isOfNextOwner = row.startedAt !== null && afterMs > 2_000 && afterMs < 86_400_000;

@@ -70,10 +70,10 @@ export interface StoredComposition {
 export interface StoredDebounceKey {
   readonly endpointId: Uuid;
   readonly key: string;
-  /** When the first event was accepted that this one stands for. */
+  /** When the first of the events that this one replaces was accepted. */
   since: number;
   debounced: number;
-  /** `max_wait_ms` is over: it is sent, whatever comes after it. */
+  /** True once `max_wait_ms` is over: it is sent, even if newer ones arrive. */
   isChosen: boolean;
 }
 

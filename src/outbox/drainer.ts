@@ -57,7 +57,7 @@ type Answers = ReadonlyMap<CommittedEvent, object | Error>;
 const PAUSE_AFTER_FAILURE_MS = 200;
 /** Most installations rarely use the outbox, or never do. Without rows the leader reads up to this many times less often. */
 const MAX_IDLE_FACTOR = 100;
-/** The pause between two reads, as a share of the time since a row was found or got its number. */
+/** The pause between two reads, as a share of the time since a row was last found or numbered. */
 const IDLE_SHARE = 0.01;
 /** Without rows for this long, the other processes read this many times less often. */
 const STAND_IN_IDLE_MS = 60_000;
@@ -182,8 +182,8 @@ export class Drainer {
   }
 
   /**
-   * Returns an answer for each event it tried. Rows that failed before are tried after the others, so that they cannot
-   * fail them again, and not at all while more rows wait behind a full batch.
+   * Returns an answer for each event that it tried. Tries rows that failed before after the others, so that the others do not fail
+   * with them, and skips them while more rows wait behind a full batch.
    */
   async #acceptAll(events: readonly CommittedEvent[], isFull: boolean): Promise<Answers> {
     const { sink } = this.#options;
@@ -228,7 +228,7 @@ export class Drainer {
   }
 }
 
-/** False for a timeout: the row was alone in its statement, so the row is at fault. */
+/** False for a timeout: the row was alone in its statement, so the row causes the timeout. */
 const isOutage = (error: Error): boolean =>
   isProblem(error, 'unavailable') && storeFailureOf(error.cause) !== 'timeout';
 

@@ -3,7 +3,7 @@
  *
  *   refused ──▶ held for a second ──▶ offered again by the next read from the first row ──▶ stored, or held again
  *
- * Reads from a later position skip a held tenant until then: its newer rows must not overtake the rows that were refused.
+ * Until a read starts at the first row, reads skip a held tenant: its newer rows must not overtake the rows that were refused.
  */
 const HOLD_MS = 1_000;
 const REPORT_EVERY_MS = 60_000;

@@ -82,7 +82,7 @@ export interface AppendOptions {
 export interface PartitionMark {
   readonly partitionId: number;
   readonly epoch: string;
-  /** Of the events, in their order. */
+  /** The offsets of the events, in their order. */
   readonly offsets: readonly string[];
   /** The new position, if this commit stores as many events as `batchEvents`. Otherwise the commit records their offsets. */
   readonly upTo: string;
@@ -104,7 +104,7 @@ export interface KeyHolder {
   readonly fingerprint: Buffer;
   /** How many deliveries that event has, without those that were skipped when it was accepted. */
   readonly deliveries: number;
-  /** Null if it has deliveries, or if it was stored before the reason was. */
+  /** Why the event has no deliveries. Null: it has some, or a release that did not record the reason stored it. */
   readonly unmatchedReason: UnmatchedReason | null;
   readonly type: string;
 }

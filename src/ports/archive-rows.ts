@@ -31,7 +31,7 @@ export interface DeliveryRow {
 export interface AttemptRow {
   readonly delivery_id: Uuid;
   readonly id: Uuid;
-  /** Of the event. Null: the event was gone when the attempt was archived. */
+  /** The tenant of the event. Null: the event no longer existed when the attempt was archived. */
   readonly tenant: string | null;
   readonly number: number;
   /** Microseconds since 1970, in digits. */

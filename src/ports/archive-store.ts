@@ -30,7 +30,7 @@ export interface StalePart extends RecordedPart {
   readonly staleAt: string;
 }
 
-/** What was expunged since: archived copies must not contain it. */
+/** What was expunged. Archived copies must not contain it. */
 export interface Tombstones {
   /** Events whose payload was deleted, with the time of the deletion in milliseconds. */
   readonly events: ReadonlyMap<Uuid, number>;
@@ -71,7 +71,7 @@ export interface ArchiveProgress {
 }
 
 export interface ArchiveStore {
-  /** Identifies this deployment. Two must not write to the same archive. */
+  /** Identifies this deployment. Two deployments must not write to the same archive. */
   readDeploymentId(): Promise<Uuid>;
   /** Whether files are recorded in the archive with this URL. */
   hasParts(archive: string): Promise<boolean>;
@@ -83,7 +83,7 @@ export interface ArchiveStore {
   /** Partitions that retention wants to drop and that are not verified, oldest first. */
   listRequested(): Promise<readonly Partition[]>;
   /**
-   * Whether exports must not rest: a partition has waited for its export for a day, or a younger one of its kind has expired too.
+   * Whether exports must run without pauses: a partition has waited for its export for a day, or a younger one of its kind has expired too.
    * `days`: how long each kind is kept.
    */
   isBehind(days: Readonly<Record<ArchiveKind, number>>): Promise<boolean>;
@@ -101,9 +101,9 @@ export interface ArchiveStore {
     maxRows: number,
     maxBytes: number,
   ): Promise<readonly RowsByKind[K][]>;
-  /** Counts in short statements, and calls `rest` after each. */
+  /** Counts in short statements, and awaits `rest`, a pause, after each. */
   countRows(kind: ArchiveKind, from: Uuid, to: Uuid, rest?: () => Promise<void>): Promise<number>;
-  /** About how many rows a partition has. Calls `rest` if it must count them. */
+  /** Estimates the rows of a partition. Awaits `rest`, a pause, between statements if it must count them. */
   estimateRows(partition: Partition, rest?: () => Promise<void>): Promise<number>;
   /** Identifies the last expunge. A number and not a time: the clock of the store may be set back. */
   readLastTombstone(): Promise<string>;
@@ -149,7 +149,7 @@ export interface ArchiveStore {
   claimRestore(runner: Uuid, silentMs: number): Promise<RestoreTask | null>;
   /** Protects the rows of a restore from retention, and says how many rows will be read. */
   beginRestore(task: RestoreTask, keepMs: number, total: number): Promise<void>;
-  /** Inserts rows that are not there, unless they were expunged, and records the progress. False: the task was cancelled. */
+  /** Inserts rows that the store lacks, unless they were expunged, and records the progress. False: the task was cancelled. */
   restoreRows(task: RestoreTask, kind: ArchiveKind, rows: readonly ArchivedRow[]): Promise<boolean>;
   /** `error` null: the task is done. */
   endRestore(task: RestoreTask, error: string | null): Promise<void>;
@@ -159,9 +159,9 @@ export interface ArchiveStore {
 export interface ArchiveRequests {
   /** From now on no server may drop a partition that is not in the archive, not even one that has no archive. */
   requireArchive(): Promise<void>;
-  /** For a server without an archive: whether it may drop the partition. If other servers have one, asks for the export. */
+  /** For a server without an archive: returns whether it may drop the partition. If other servers have an archive, requests the export. */
   mayDrop(partition: Partition): Promise<boolean>;
-  /** Requires the archive, and asks for the export of a partition, unless it was asked for. Returns whether it is in the archive, verified. */
+  /** Requires the archive, and requests the export of a partition if it was not requested yet. Returns whether the partition is in the archive and verified. */
   request(partition: Partition): Promise<boolean>;
   /** Whether the archive process has something to do. */
   hasWork(): Promise<boolean>;

@@ -1,9 +1,9 @@
 /**
  * Debounce in the store (docs/shaping.md). All state is stored: the key of a delivery is written before the delivery
- * itself, and only waiting deliveries and the windows of mode `first` decide. No timer in memory counts.
+ * itself, and decisions depend only on waiting deliveries and on the windows of mode `first`. They depend on no timer in memory.
  *
  *   last    waiting ──▶ newest of its key, window or max_wait_ms over ──▶ started ──▶ sent
- *              │         └ but not asked about: chosen, sent next whatever comes after it
+ *              │         └ not in `asked`: chosen; it is sent next, even if newer ones arrive
  *              └──────▶ a newer one is sent or chosen: skipped (debounced)
  *           If many wait, older ones end before the newest one is due. One of them stays, to ask again at `max_wait_ms`.
  *           A call ends at most `maxEnded` of them. If more wait, the newest one is chosen, and sent when no older one is left.
@@ -27,21 +27,21 @@ export interface DebounceRequest {
   readonly underWay: readonly Uuid[];
   /** A request of an earlier owner may be on the wire for this long after its recorded start. Infinity: whenever it was. */
   readonly onWireMs: number;
-  /** The call ends about this many deliveries at most. A further call continues. */
+  /** The call ends at most about this many deliveries. The next call continues. */
   readonly maxEnded: number;
 }
 
 export interface DebounceDecision {
   /** `drop`: the delivery has ended, or is due later in the store, because another one of its key comes first. */
   readonly kind: 'send' | 'wait' | 'drop';
-  /** Of `wait`: ask again then. */
+  /** Of `wait`: when to ask again. */
   readonly until: number;
   /** Of `send`: how many deliveries it has superseded. */
   readonly debounced: number;
 }
 
 export interface DebounceDecisionSet {
-  /** One for each delivery that was asked about. */
+  /** One for each delivery in `asked`. */
   readonly decisions: ReadonlyMap<Uuid, DebounceDecision>;
   /** Deliveries that were ended as skipped, with the reason `debounced`. */
   readonly skipped: readonly Uuid[];
@@ -83,6 +83,6 @@ export function acceptedAt(id: Uuid, now: number): number {
 /** No window that was opened under a right clock ends later than this. */
 export const latestWindowEnd = (windowMs: number, now: number): number => now + windowMs + MAX_AHEAD_MS;
 
-/** Requests that were started after this time may be on the wire. 0: all that were started. */
+/** Requests that were started after this time may be on the wire. 0: any request may be. */
 export const onWireSince = ({ now, onWireMs }: Pick<DebounceRequest, 'now' | 'onWireMs'>): number =>
   onWireMs === Number.POSITIVE_INFINITY ? 0 : now - onWireMs;

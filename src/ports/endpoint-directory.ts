@@ -11,7 +11,7 @@ export interface EndpointDirectory {
   /** How often changed endpoints were read from the store. */
   readonly reads: number;
   get(id: Uuid): Endpoint | undefined;
-  /** All endpoints. There may be a million: a loop over them must give other work its turn. */
+  /** All endpoints. There may be a million, so a loop over them must yield to the event loop. */
   all(): Iterable<Endpoint>;
   ofShard(shard: number): Iterable<Endpoint>;
   /** Endpoints that are not deleted and subscribe to operational events, and notifiers. */

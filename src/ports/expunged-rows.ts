@@ -16,7 +16,7 @@ import type { Tombstones } from './archive-store.ts';
 const keyOf = (kind: ArchiveKind, row: ArchivedRow): Uuid =>
   kind === 'attempts' ? (row as AttemptRow).delivery_id : row.id;
 
-/** Returns the same row if nothing of it was expunged. Null: the whole row was. */
+/** Returns the row without its expunged data: the same row if none was expunged, null if the whole row was. */
 export function withoutExpunged<K extends ArchiveKind>(
   kind: K,
   row: RowsByKind[K],

@@ -1,6 +1,6 @@
 /**
  * Deliveries of large fan-outs that `AcceptLog.append` has accepted but not written. They are written in slices, each in
- * its own short commit. A slice is written exactly once, whichever processes try.
+ * its own short commit. A slice is written exactly once, even if several processes try to write it.
  */
 import type { Uuid } from '../domain/ids.ts';
 import type { NewDelivery, SkippedDelivery } from './accept-log.ts';

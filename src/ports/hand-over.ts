@@ -1,7 +1,7 @@
 /**
  * Hands deliveries that this process has just committed over to the process that owns their shard, on this node or another,
- * payload included. So the owner can send them without reading the store. Best effort: all these deliveries are durable already, and a
- * sweep of the owner finds those that are lost on the way.
+ * payload included. So the owner can send them without reading the store. Best effort: all these deliveries are durable already, and the
+ * owner's next sweep finds those that did not arrive.
  */
 import type { EventContent } from '../domain/event.ts';
 import type { ProcessLoad } from '../domain/load-meter.ts';

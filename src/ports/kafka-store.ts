@@ -1,5 +1,6 @@
 /**
- * Which process reads which Kafka partition, how far the partitions are read, and the records that were set aside.
+ * Which process reads which Kafka partition, how far the partitions are read, and the parked records: rejected ones, and those that wait
+ * for the limit of their tenant.
  * Ownership is by lease, but correctness does not rest on time: every write names the epoch of the ownership, and the store
  * refuses an older one.
  */
@@ -54,9 +55,9 @@ export interface KafkaConsumerLease {
   readonly leaseMs: number;
 }
 
-/** A record that was set aside. */
+/** A record that was read and set aside: it was rejected, or waits to be stored. */
 export interface ParkedRecord {
-  /** Of the event that it becomes. */
+  /** The id of the event that it becomes. */
   readonly id: Uuid;
   readonly offset: string;
   readonly state: 'waiting' | 'rejected';

@@ -52,7 +52,7 @@ export interface Notifier {
 
   readonly isConnected: boolean;
 
-  /** Resolves when everything published so far has been sent or given up, and new subscriptions receive messages. */
+  /** Resolves when every message published so far was sent or failed, and new subscriptions receive messages. */
   flush(): Promise<void>;
 
   /** Resolves when all subscriptions made so far receive messages. */

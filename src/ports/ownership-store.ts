@@ -74,7 +74,7 @@ export function digestOf(epochs: Iterable<number>): ShardsDigest {
 }
 
 export interface Renewal extends StoreFacts {
-  /** The worker's shards. Null: those that it knows. The list is most of the cost of a renewal, and rarely changes. */
+  /** The worker's shards. Null: they match the digest that the worker sent. The list rarely changes and would be most of the cost of a renewal. */
   readonly shards: readonly OwnedShard[] | null;
   /** The number of this renewal. Each renewal of the worker has a higher one. */
   readonly mark: number;
@@ -84,8 +84,8 @@ export interface Renewal extends StoreFacts {
    */
   readonly previousMark: number;
   /**
-   * Events whose payload was expunged in the last two minutes while deliveries of them waited. Whoever waits for the length of
-   * a lease after an expunge knows that no worker sends the payload any more.
+   * Events whose payload was expunged in the last two minutes while deliveries of them waited. One lease
+   * after an expunge, no worker sends the payload any more.
    */
   readonly expungedEvents: readonly Uuid[];
   /** All other registered workers. */
@@ -95,7 +95,7 @@ export interface Renewal extends StoreFacts {
    * take or to give up.
    */
   readonly isBalanced: boolean;
-  /** The numbers of the regions that have no worker, in order. Null: not asked for. */
+  /** The numbers of the regions that have no worker, in order. Null: they were not requested. */
   readonly emptyRegions: readonly number[] | null;
 }
 

@@ -64,7 +64,7 @@ export interface RowExpirer {
   expireDeadLetters(cutoffMs: number, max: number): Promise<ExpiredDeadLetters>;
   /** Tenants with a retention of their own. */
   listTenantRetentions(): Promise<readonly { readonly tenant: string; readonly days: number }[]>;
-  /** Deletes what is not needed of up to `max` events of the tenant. Returns where to continue. Null: none is left. */
+  /** Deletes up to `max` events of the tenant that nothing needs any more. Returns where to continue. Null: none is left. */
   deleteTenantEvents(tenant: string, cutoffMs: number, after: Uuid | null, max: number): Promise<Uuid | null>;
 }
 

@@ -21,7 +21,7 @@ export interface DeliveryRouter {
 
 export interface AttemptRequest {
   readonly endpoint: Endpoint;
-  /** As it is sent: converted to the version that the endpoint pins. Of a batch: its first event. */
+  /** The event as it is sent, converted to the version that the endpoint pins. If the request carries a batch, its first event. */
   readonly event: EventContent;
   /** Headers about the version of the payload: its conversion, deprecation and sunset. Null: none. */
   readonly versionHeaders: Readonly<Record<string, string>> | null;
@@ -30,7 +30,7 @@ export interface AttemptRequest {
   readonly deliveryId: Uuid;
   readonly number: number;
   readonly retryReason: string | null;
-  /** How many events this one stands for, besides itself. */
+  /** How many debounced events this one replaces. */
   readonly debounced?: number;
   /** A shorter deadline than the endpoint's own, because the endpoint is slow. */
   readonly timeoutMs?: number | undefined;

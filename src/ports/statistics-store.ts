@@ -29,7 +29,7 @@ export interface SkippedCount {
   readonly count: number;
 }
 
-/** One round of adding up. All its calls belong to one commit. */
+/** One round of adding journal rows to the totals. All its calls belong to one commit. */
 export interface JournalRound {
   /** Removes up to `maxRows` rows from the journal and returns them, in any order. */
   takeRows(maxRows: number): Promise<readonly JournalRow[]>;

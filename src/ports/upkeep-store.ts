@@ -35,15 +35,15 @@ export interface ExpiredDataCleaner {
   deleteAuditEntries(firstKept: Uuid, max: number): Promise<number>;
   /** Deletes batches with an id below `firstKept`. */
   deleteBatches(firstKept: Uuid, max: number): Promise<number>;
-  /** Deletes what is known about debounced deliveries that retention has dropped. */
+  /** Deletes the debounce records of deliveries that retention has dropped. */
   deleteDebounced(max: number): Promise<number>;
   /** Deletes deliveries that were skipped before `cutoffMs` because their endpoint was disabled. */
   deleteOldSkipped(cutoffMs: number, max: number): Promise<number>;
-  /** Deletes those of endpoints that have more than `keep`. The newest stay. */
+  /** Deletes such deliveries of endpoints that have more than `keep` of them. The newest stay. */
   deleteSurplusSkipped(keep: number, max: number): Promise<number>;
   /** Deletes records of invalid payloads with an id below `firstKept`. */
   deleteOldSchemaFailures(firstKept: Uuid, max: number): Promise<number>;
-  /** Deletes those of tenants that have more than `keep`. The newest stay. */
+  /** Deletes such records of tenants that have more than `keep` of them. The newest stay. */
   deleteSurplusSchemaFailures(
     keep: { readonly perTenant: number; readonly perTenantAndType: number },
     max: number,

@@ -39,8 +39,9 @@ import { runWithLock } from './run-with-lock.ts';
 import { withStoreErrors } from './store-error.ts';
 
 /**
- * The process has a low priority, so on a busy machine a row group, which it writes in one step, can take many seconds. Nobody
- * waits for the lock of a process that is paused.
+ * PostgreSQL takes the lock from a process that has been silent for this long. The archive process has a low priority and
+ * writes a row group in one step, so on a busy machine it can be silent for many seconds. A long timeout does no harm: no
+ * other work waits for this lock.
  */
 const MAX_SILENCE_MS = 120_000;
 
@@ -57,7 +58,7 @@ export function createPostgresArchiveStore(database: Pick<Database, 'pool'>): Ar
       throw new StoreError('unavailable', message, { cause: error });
     }
   };
-  /** Runs `work` if this process still holds the lock. Otherwise the change could spoil the work of another process. */
+  /** Runs `work` if this process still holds the lock. Throws otherwise: another process may be changing the same parts. */
   const withExclusion = async <T>(work: () => Promise<T>): Promise<T> => {
     await confirmExclusion();
     return withStoreErrors(work());

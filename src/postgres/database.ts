@@ -144,7 +144,7 @@ const poolSizes = ({
   apiConnections,
   dispatchConnections,
 }: Sizes): Record<Purpose, number> => ({
-  // Shared batches, the bulk path and the blocked path. A worker accepts no requests.
+  // One connection each for shared batches, the bulk path and the blocked path. A worker accepts no requests.
   ingest: role === 'worker' ? 1 : 3,
   settle: role === 'api' ? 0 : 1,
   // An API process owns no lanes. It reads payloads for large fan-outs.
@@ -221,13 +221,13 @@ function openPool(options: DatabaseOptions, purpose: Purpose, max: number): Pool
   return pool;
 }
 
-/** Long enough for a lock that another statement of ours holds, too short to delay the statements behind it. */
-const GIVE_UP_SOON = "set local lock_timeout = '10ms'; set local statement_timeout = '3s'";
+/** Our own statements hold their locks for less than 10 ms. A longer wait would delay the statements that queue behind this one. */
+const SHORT_TIMEOUTS = "set local lock_timeout = '10ms'; set local statement_timeout = '3s'";
 
-/** Runs `work` in a transaction that does not wait for the locks of others. */
+/** Runs `work` in a transaction that fails instead of waiting for a lock that another transaction keeps. */
 export function inBriefTransaction<T>(pool: Pool, work: (client: Client) => Promise<T>): Promise<T> {
   return inTransaction(pool, async (client) => {
-    await client.query(GIVE_UP_SOON);
+    await client.query(SHORT_TIMEOUTS);
     return work(client);
   });
 }
@@ -240,27 +240,27 @@ export const failedBeforeCommit = (error: Error): boolean => errorsBeforeCommit.
 /** Runs `work` in a transaction. */
 export async function inTransaction<T>(pool: Pool, work: (client: Client) => Promise<T>): Promise<T> {
   const client = await pool.connect();
-  let broken: Error | undefined;
-  let committing = false;
+  let connectionError: Error | undefined;
+  let isCommitting = false;
   // A lost connection also emits an error event, which would end the process without a listener.
   const onError = (error: Error): void => {
-    broken = error;
+    connectionError = error;
   };
   client.on('error', onError);
   try {
     await client.query(pool instanceof TransactionPool ? pool.begin : 'begin');
     const result = await work(client);
-    committing = true;
+    isCommitting = true;
     await client.query('commit');
     return result;
   } catch (error) {
     await client.query('rollback').catch((failure: Error) => {
-      broken = failure;
+      connectionError = failure;
     });
-    if (!committing && error instanceof Error) errorsBeforeCommit.add(error);
+    if (!isCommitting && error instanceof Error) errorsBeforeCommit.add(error);
     throw error;
   } finally {
     client.off('error', onError);
-    client.release(broken);
+    client.release(connectionError);
   }
 }

@@ -1,17 +1,17 @@
 /**
  * Deleted endpoints that a process still has in memory. The worker that owns an endpoint forgets it when its deliveries have
- * ended. Other processes do not see that, so they ask the database once in a while. Otherwise somebody who creates and deletes
- * endpoints all the time would fill their memory.
+ * ended. Other processes do not see that, so they query the database once in a while. Otherwise a tenant that keeps creating and
+ * deleting endpoints would fill their memory.
  */
 import type { Uuid } from '../domain/ids.ts';
 import type { Pool } from './database.ts';
 import { withStoreErrors } from './store-error.ts';
 
-/** How many more deleted endpoints it takes until the database is asked. */
+/** After this many more deleted endpoints, the process queries the database again. */
 const STEP = 1_000;
 /** An event that was matched just before the deletion may be committed after it. */
 const LATE_COMMITS = "interval '1 minute'";
-// An endpoint may be gone from its table: the data of its tenant was deleted.
+// An endpoint is missing from its table if the data of its tenant was deleted.
 const WITHOUT_DELIVERIES = {
   name: 'deleted_endpoints_without_deliveries',
   text: `
@@ -24,7 +24,7 @@ export class DeletedEndpoints {
   readonly #pool: Pool;
   /** In the order in which they were deleted. */
   readonly #ids = new Set<Uuid>();
-  #askAt = STEP;
+  #nextQueryAtSize = STEP;
 
   constructor(pool: Pool) {
     this.#pool = pool;
@@ -38,19 +38,19 @@ export class DeletedEndpoints {
     this.#ids.delete(id);
   }
 
-  /** Removes and returns endpoints that have no deliveries left, if there are many. */
+  /** Removes and returns endpoints that have no deliveries left. Returns none while there are few deleted endpoints. */
   async takeIdle(): Promise<Uuid[]> {
-    if (this.#ids.size < this.#askAt) return [];
+    if (this.#ids.size < this.#nextQueryAtSize) return [];
     const ids = [...this.#ids].slice(0, 2 * STEP);
     const { rows } = await withStoreErrors(
       this.#pool.query<{ id: Uuid }>({ ...WITHOUT_DELIVERIES, values: [ids] }),
     );
     const idle = rows.map(({ id }) => id);
-    // Those that stay are asked about last the next time.
+    // Move the endpoints that stay to the end, so that the next call checks the others first.
     for (const id of ids) this.#ids.delete(id);
     const isIdle = new Set(idle);
     for (const id of ids) if (!isIdle.has(id)) this.#ids.add(id);
-    this.#askAt = idle.length > 0 ? Math.max(STEP, this.#ids.size) : this.#ids.size + STEP;
+    this.#nextQueryAtSize = idle.length > 0 ? Math.max(STEP, this.#ids.size) : this.#ids.size + STEP;
     return idle;
   }
 }

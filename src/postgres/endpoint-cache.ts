@@ -82,9 +82,8 @@ export function createEndpointCache(
   box: SecretBox,
   onUnreadable: (id: Uuid, error: unknown) => void,
 ): EndpointCache {
-  const endpoints = new EndpointIndex();
-  const deleted = new DeletedEndpoints(pool);
-  const shared = new SharedValues();
+  const cached = new CachedEndpoints(pool, box);
+  const { index } = cached;
   const listeners: ((changed: readonly Endpoint[]) => void)[] = [];
   const replacedListeners: (() => void)[] = [];
   let version = 0;
@@ -96,11 +95,14 @@ export function createEndpointCache(
       const { rows } = await withStoreErrors(pool.query<ChangedRow>({ ...CHANGED_SINCE, values: [version] }));
       const stored = Number(rows[0]!.version);
       if (!rows[0]!.is_unknown) {
-        const changed = cacheRows(rows.filter((row) => row.id !== null));
+        const changed = cached.addRows(
+          rows.filter((row) => row.id !== null),
+          pauseUnreadable,
+        );
         version = stored;
         notify(changed);
-        // The endpoints are read, even if this fails. The next read tries again.
-        for (const id of await deleted.takeIdle().catch(() => [])) endpoints.delete(id);
+        // The endpoints have been read, even if this fails. The next read repeats this.
+        await cached.dropIdle().catch(() => {});
         return;
       }
       if (hasReadAll && stored === version) return;
@@ -113,26 +115,15 @@ export function createEndpointCache(
     const changed: Endpoint[] = [];
     for (let after = BEFORE_ALL_IDS; ; ) {
       const { rows } = await withStoreErrors(pool.query<EndpointRow>({ ...PAGE, values: [after] }));
-      for (const endpoint of cacheRows(rows)) changed.push(endpoint);
+      for (const endpoint of cached.addRows(rows, pauseUnreadable)) changed.push(endpoint);
       if (rows.length < PAGE_SIZE) break;
       after = rows.at(-1)!.id;
     }
     const isReplaced = version !== 0;
-    if (isReplaced) changed.push(...markMissing(new Set(changed.map(({ id }) => id))));
+    if (isReplaced) changed.push(...cached.markMissing(new Set(changed.map(({ id }) => id))));
     version = stored;
     notify(changed);
     if (isReplaced) for (const listener of replacedListeners) listener();
-  }
-
-  function cacheRows(rows: readonly EndpointRow[]): Endpoint[] {
-    const read = rows.map((row) => decryptOrPause(row, { box, shared, onUnreadable: pauseUnreadable }));
-    for (const endpoint of read) cacheEndpoint(endpoint);
-    return read;
-  }
-
-  function cacheEndpoint(endpoint: Endpoint): void {
-    endpoints.set(endpoint);
-    if (endpoint.deleted) deleted.add(endpoint.id);
   }
 
   /** During the first read a secret that cannot be decrypted means that the encryption key is wrong. */
@@ -145,15 +136,6 @@ export function createEndpointCache(
     if (changed.length > 0) for (const listener of listeners) listener(changed);
   }
 
-  /** Endpoints that the store does not have any more count as deleted. Returns them. */
-  function markMissing(stored: ReadonlySet<Uuid>): Endpoint[] {
-    const missing = [...endpoints.all()]
-      .filter(({ id, deleted }) => !deleted && !stored.has(id))
-      .map((endpoint) => ({ ...endpoint, deleted: true }));
-    for (const endpoint of missing) cacheEndpoint(endpoint);
-    return missing;
-  }
-
   return {
     get version() {
       return version;
@@ -161,21 +143,63 @@ export function createEndpointCache(
     get reads() {
       return reads;
     },
-    get: (id) => endpoints.get(id),
-    all: () => endpoints.all(),
-    ofShard: (shard) => endpoints.ofShard(shard),
-    operational: () => endpoints.operational(),
-    atInbox: (token) => endpoints.atInbox(token),
-    totalsOf: (tenant) => endpoints.totalsOf(tenant),
-    totalsOfShard: (shard) => endpoints.totalsOfShard(shard),
+    get: (id) => index.get(id),
+    all: () => index.all(),
+    ofShard: (shard) => index.ofShard(shard),
+    operational: () => index.operational(),
+    atInbox: (token) => index.atInbox(token),
+    totalsOf: (tenant) => index.totalsOf(tenant),
+    totalsOfShard: (shard) => index.totalsOfShard(shard),
     refresh: shareReads(read),
     onChange: (listener) => listeners.push(listener),
     onReplaced: (listener) => replacedListeners.push(listener),
-    forget(id) {
-      endpoints.delete(id);
-      deleted.remove(id);
-    },
+    forget: (id) => cached.forget(id),
   };
+}
+
+/** The endpoints in memory, with those that are deleted and may still have deliveries. */
+class CachedEndpoints {
+  readonly index = new EndpointIndex();
+  readonly #deleted: DeletedEndpoints;
+  readonly #shared = new SharedValues();
+  readonly #box: SecretBox;
+
+  constructor(pool: Pool, box: SecretBox) {
+    this.#deleted = new DeletedEndpoints(pool);
+    this.#box = box;
+  }
+
+  /** Adds the endpoints of these rows, or replaces them. Returns them. */
+  addRows(rows: readonly EndpointRow[], onUnreadable: Decryption['onUnreadable']): Endpoint[] {
+    const decryption = { box: this.#box, shared: this.#shared, onUnreadable };
+    const read = rows.map((row) => decryptOrPause(row, decryption));
+    for (const endpoint of read) this.#add(endpoint);
+    return read;
+  }
+
+  /** Endpoints that the store does not have any more count as deleted. Returns them. */
+  markMissing(stored: ReadonlySet<Uuid>): Endpoint[] {
+    const missing = [...this.index.all()]
+      .filter(({ id, deleted }) => !deleted && !stored.has(id))
+      .map((endpoint) => ({ ...endpoint, deleted: true }));
+    for (const endpoint of missing) this.#add(endpoint);
+    return missing;
+  }
+
+  /** Drops deleted endpoints that have no deliveries left. Throws `StoreError`. */
+  async dropIdle(): Promise<void> {
+    for (const id of await this.#deleted.takeIdle()) this.index.delete(id);
+  }
+
+  forget(id: Uuid): void {
+    this.index.delete(id);
+    this.#deleted.remove(id);
+  }
+
+  #add(endpoint: Endpoint): void {
+    this.index.set(endpoint);
+    if (endpoint.deleted) this.#deleted.add(endpoint.id);
+  }
 }
 
 interface Decryption {

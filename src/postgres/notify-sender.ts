@@ -30,7 +30,7 @@ export class NotifySender {
     return this.#isSending;
   }
 
-  /** Resolves when everything added so far has been sent or given up. */
+  /** Resolves when every message added so far was sent or failed. */
   async flush(): Promise<void> {
     if (this.#isSending) await new Promise<void>((resolve) => this.#flushed.push(resolve));
   }

@@ -6,7 +6,7 @@ import { withStoreErrors } from './store-error.ts';
 export function createPostgresOutboxStore(database: Pick<Database, 'pool'>): OutboxStore {
   const outbox = database.pool('outbox');
   let wasEmpty = false;
-  // Most installations publish nothing for long times, and ask ten times a second.
+  // In most installations the outbox is empty for a long time, and the drainer polls it ten times a second.
   const readUnlessEmpty = async (read: OutboxRead): Promise<OutboxRow[]> => {
     if (wasEmpty && !(await hasOutboxRows(outbox, read.afterSeq))) return [];
     const rows = await readOutbox(outbox, read);

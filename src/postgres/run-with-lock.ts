@@ -2,7 +2,7 @@ import type { ADVISORY_LOCKS } from './advisory-locks.ts';
 import { type Client, inTransaction, type Pool } from './database.ts';
 import { tryLock } from './queries/upkeep.ts';
 
-/** How long a paused process keeps the lock, unless it asks for another time. */
+/** How long a paused process keeps the lock, unless the caller passes another time. */
 const MAX_SILENCE_MS = 10_000;
 const BEAT_MS = 1_000;
 

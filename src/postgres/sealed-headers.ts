@@ -1,6 +1,6 @@
 /**
- * Custom headers of an endpoint are sealed in its configuration, and opened to send. All of them: the name of a header
- * does not tell whether its value is secret.
+ * Custom headers of an endpoint are sealed in its configuration, and opened to send. All headers are sealed: the name of a
+ * header does not tell whether its value is secret.
  */
 import type { EndpointConfig } from '../domain/endpoint-config.ts';
 import type { Uuid } from '../domain/ids.ts';

@@ -1,6 +1,6 @@
 /**
  * The secrets of `auth` and `tls`, one each: they are sealed in `sealed_settings` of the configuration, and opened to
- * send. So is the URL of a notifier: its path allows to post, or it is the e-mail address of a person.
+ * send. So is the URL of a notifier: whoever knows its path can post to the chat, or it is the e-mail address of a person.
  */
 import { authSecrets } from '../domain/endpoint-auth.ts';
 import type { EndpointConfig } from '../domain/endpoint-config.ts';

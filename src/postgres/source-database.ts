@@ -34,7 +34,11 @@ export function openSourcePool(options: {
 }
 
 /** The address in a connection string, as the driver parses it. */
-export function addressOf(connectionString: string): { host: string; port: number; database: string } {
+export function databaseAddressOf(connectionString: string): {
+  host: string;
+  port: number;
+  database: string;
+} {
   const { host, port, database } = new pg.Client({ connectionString });
   return { host, port, database: database ?? 'postgres' };
 }

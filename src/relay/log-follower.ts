@@ -26,7 +26,7 @@ import {
 } from '../postgres/queries/relay-sources.ts';
 import { type ReplicationStream, showLsn, startReplication } from '../postgres/replication.ts';
 import type { Log } from '../telemetry/log.ts';
-import { type LoggedEvent, LogReader } from './log-reader.ts';
+import { LogReader, type ReplicatedEvent } from './log-reader.ts';
 import { RelayError } from './relay-error.ts';
 import type { Sink, SinkResult, Tally } from './sink.ts';
 import type { OutboxTable } from './table.ts';
@@ -214,7 +214,7 @@ export class LogFollower {
       const moved = await table!.moveBatch(lastSeq);
       rows += moved;
       if (moved > 0) continue;
-      // The rest is locked, perhaps by a relay that died. Wait, because nothing would read these rows later.
+      // The other rows are locked, perhaps by a relay that died. Wait for them, because nothing would read them later.
       if ((await table!.findLastWaiting(lastSeq)) !== null) {
         if (!isWaiting)
           log.warn({ source: name }, 'rows of the table are locked by another transaction; waiting');
@@ -276,7 +276,7 @@ export class LogFollower {
 
   /** Removes the rows of a batch. Returns false if the relay stops before that: the batch will be read again. */
   async #finishRows(
-    batch: readonly LoggedEvent[],
+    batch: readonly ReplicatedEvent[],
     results: readonly SinkResult[],
     stopping: AbortSignal,
   ): Promise<boolean> {

@@ -12,7 +12,7 @@ import type { Incoming } from './sink.ts';
 
 export const MESSAGE_PREFIX = 'posthorn';
 
-export interface LoggedEvent extends Incoming {
+export interface ReplicatedEvent extends Incoming {
   /** True if the event is a row of the table, which must be removed from there. */
   readonly isRow: boolean;
   /** The transaction that wrote it. */
@@ -39,7 +39,7 @@ export class LogReader {
   #transaction: Begin | null = null;
   #hasFailed = false;
   #ordinal = 0;
-  #waiting: LoggedEvent[] = [];
+  #waiting: ReplicatedEvent[] = [];
   #waitingBytes = 0;
   #readCount = 0;
   #finishedCount = 0;
@@ -96,17 +96,17 @@ export class LogReader {
     }
   }
 
-  /** The server has sent everything up to `lsn`. Lets the slot advance past changes of other tables. */
+  /** Call this when the server has sent everything up to `lsn`, so that the slot advances past changes of other tables. */
   onCaughtUp(lsn: bigint): void {
     if (this.#transaction === null && !this.#hasFailed) this.#recordEnd(lsn);
   }
 
-  take(maxRows: number, maxBytes: number): LoggedEvent[] {
+  take(maxRows: number, maxBytes: number): ReplicatedEvent[] {
     let count = 0;
     let bytes = 0;
     while (count < this.#waiting.length && count < maxRows) {
       const size = this.#waiting[count]!.body.length + OVERHEAD_BYTES;
-      // The first event is taken whatever its size, or it would wait forever.
+      // Take the first event even if it is too large, or it would wait forever.
       if (count > 0 && bytes + size > maxBytes) break;
       bytes += size;
       count += 1;

@@ -1,4 +1,4 @@
-/** Something that a person must fix in the source. The message says what is wrong, the hint says what to do. */
+/** A problem that a person must fix in the source. The message says what is wrong, the hint says what to do. */
 export class RelayError extends Error {
   override readonly name = 'RelayError';
   readonly hint: string;

@@ -1,6 +1,6 @@
 import { type Config, ConfigError, maskUrl } from '../config/index.ts';
 import type { OutboxNames } from '../postgres/queries/outbox-table.ts';
-import { addressOf } from '../postgres/source-database.ts';
+import { databaseAddressOf } from '../postgres/source-database.ts';
 
 /** The database that a relay reads from. */
 export interface SourceSettings {
@@ -22,7 +22,7 @@ export function sourceOf(config: Config): SourceSettings {
       },
     ]);
   }
-  const { host, port, database } = addressOf(url);
+  const { host, port, database } = databaseAddressOf(url);
   return {
     url,
     shownUrl: maskUrl(url),

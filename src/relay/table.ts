@@ -11,8 +11,8 @@ import {
   findLastWaitingSeq,
   markProblems,
   markPublished,
-  type OutboxRow,
   removeRows,
+  type SourceRow,
   takeRows,
 } from '../postgres/queries/outbox-table.ts';
 import { bodyOfRow, createdAtOfRow } from './row-body.ts';
@@ -85,7 +85,7 @@ export class OutboxTable {
   }
 }
 
-function toIncoming({ id, columns, tooLargeBytes }: OutboxRow): Incoming {
+function toIncoming({ id, columns, tooLargeBytes }: SourceRow): Incoming {
   return {
     id,
     createdAt: createdAtOfRow(columns),

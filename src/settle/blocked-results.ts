@@ -33,12 +33,12 @@ const MAX_BATCH = 200;
 /** After this many failures in a row, halving stops: probably the whole table is locked. */
 const MAX_FAILURES_IN_A_ROW = 32;
 
-/** Failures of single rows that go away by themselves. */
+/** Failures of single rows that end without a change of the batch. */
 const BLOCKED: ReadonlySet<StoreFailure> = new Set(['conflict', 'timeout', 'missing_partition']);
 const OUTAGES: ReadonlySet<StoreFailure> = new Set(['unavailable', 'outcome_unknown']);
 
-/** Any error that is not the store's is a bug, and would happen again. */
-export const failureOf = (error: unknown): StoreFailure =>
+/** An error that does not come from the store is a bug, and would happen again. */
+export const settleFailureOf = (error: unknown): StoreFailure =>
   error instanceof StoreError ? error.failure : 'other';
 
 export const isBlockedBy = (failure: StoreFailure): boolean => BLOCKED.has(failure);
@@ -103,7 +103,7 @@ export class BlockedResults {
     return batch.sort((a, b) => compare(a.settlement.endpointId, b.settlement.endpointId));
   }
 
-  /** Together first: if the lock is gone, one statement records them all. */
+  /** Tries all results that were set aside together first: if the lock was released, one statement records them all. */
   #retryAside(): void {
     this.#cancelRetry?.();
     this.#cancelRetry = null;
@@ -121,7 +121,7 @@ export class BlockedResults {
       this.#failuresInARow = 0;
       this.#count(batch, -1);
     } catch (error) {
-      const failure = failureOf(error);
+      const failure = settleFailureOf(error);
       if (isBlockedBy(failure)) return this.#divide(batch, error);
       onProblem('record results', error);
       if (OUTAGES.has(failure)) {
@@ -141,7 +141,7 @@ export class BlockedResults {
       return void this.#parts.push(...halves);
     this.#options.onProblem('record results that another transaction blocks', error);
     if (halves === null) this.#aside.push(...batch);
-    // First at the next retry: some of them may not be blocked.
+    // Put them first for the next retry: some of them may not be blocked.
     else this.#aside.unshift(...batch);
   }
 

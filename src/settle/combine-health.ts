@@ -1,6 +1,6 @@
 import type { HealthChange } from '../ports/delivery-queue.ts';
 
-/** The later change of an endpoint's health, with the later hold. A change of only the hold keeps the rest of the earlier one. */
+/** Returns the later change of an endpoint's health, with the later of both holds. If the later change is only a hold, the rest comes from the earlier one. */
 export function combineHealth(earlier: HealthChange, later: HealthChange): HealthChange {
   const holdUntil = Math.max(earlier.holdUntil ?? 0, later.holdUntil ?? 0) || null;
   const latestHold = later.latestHold ?? earlier.latestHold;

@@ -13,7 +13,7 @@ export interface PendingResult {
 
 /**
  * Separates further results of a delivery that is in the batch already. A worker that lost a shard and took it again may have two:
- * only one of them can move the delivery, and the other must hear that it did not.
+ * only one of them can move the delivery, and `done` of the other must get false.
  */
 export function takeOnePerDelivery(results: readonly PendingResult[]): {
   readonly batch: readonly PendingResult[];

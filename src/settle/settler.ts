@@ -1,9 +1,9 @@
 /**
  * Records the results of attempts. Results that arrive while a commit runs share the next commit. The result of a success
- * that nothing depends on waits a few milliseconds for others first: alone, it would cost as much as ten. The settler never gives
- * a result up, because a delivery without a recorded result is sent again. If the store refuses a batch, the settler
+ * that nothing depends on waits a few milliseconds for others first: a commit for one result costs as much as one for ten. The settler
+ * retries until a result is recorded, because a delivery without a recorded result is sent again. If the store refuses a batch, the settler
  * bisects it and records the result that causes the error without any data of the receiver. A result that the store
- * refuses all the same is set aside and tried again later, so that the others do not wait for it. A batch that has to wait
+ * still refuses is set aside and tried again later, so that the others do not wait for it. A batch that has to wait
  * for a lock is left to `BlockedResults`.
  */
 import { Batcher, type BatcherOptions } from '../domain/batcher.ts';
@@ -13,7 +13,7 @@ import type { EndpointNote } from '../domain/operational.ts';
 import type { HealthChange, Settlement, SettlementSink } from '../ports/delivery-queue.ts';
 import type { ResultRecorder } from '../ports/stages.ts';
 import type { StoreFailure } from '../ports/store-error.ts';
-import { BlockedResults, failureOf, isBlockedBy } from './blocked-results.ts';
+import { BlockedResults, isBlockedBy, settleFailureOf } from './blocked-results.ts';
 import { combineHealth } from './combine-health.ts';
 import { type PendingResult, splitBatch, takeOnePerDelivery } from './pending-result.ts';
 
@@ -112,7 +112,7 @@ export class Settler implements ResultRecorder {
         return await this.#writeOnce(batch);
       } catch (error) {
         this.#options.onProblem('record results', error);
-        const failure = failureOf(error);
+        const failure = settleFailureOf(error);
         if (isBlockedBy(failure)) return this.#blocked.add(batch);
         const parts = SPLITS_ON.has(failure) ? splitBatch(batch) : null;
         if (parts !== null) {
@@ -162,7 +162,7 @@ export class Settler implements ResultRecorder {
     try {
       done(hasMoved);
     } catch (error) {
-      this.#options.onProblem('go on after a recorded result', error);
+      this.#options.onProblem('continue after a result was recorded', error);
     }
   }
 
@@ -180,6 +180,6 @@ export class Settler implements ResultRecorder {
   }
 }
 
-/** True if nothing depends on the record: the next delivery of a FIFO endpoint waits for it, and so do retries and circuits. */
+/** True if nothing waits for the record. The next delivery of a FIFO endpoint does, and so do retries and circuits. */
 const canWait = (settlement: Settlement, health: HealthChange | null): boolean =>
   settlement.verdict.kind === 'delivered' && !settlement.fifo && health === null;

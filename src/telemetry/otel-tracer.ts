@@ -24,7 +24,7 @@ import type { Clock } from '../domain/clock.ts';
 import type { EventContent } from '../domain/event.ts';
 import { eventIdOfDelivery, publicId, timeOfId, type Uuid } from '../domain/ids.ts';
 import { type TraceContext, traceContextOf } from '../domain/trace-context.ts';
-import type { AttemptSpan, PublishSpan, StoredEvent, TracedAttempt, Tracer } from './tracing.ts';
+import type { AttemptSpan, PublishSpan, TracedAttempt, TracedCommit, Tracer } from './tracing.ts';
 
 export interface OtelOptions {
   /** URL of the collector; traces go to its /v1/traces. */
@@ -119,7 +119,7 @@ class OtelTracer implements Tracer {
     };
   }
 
-  recordStored({ id, headers, batchStartedAt, committedAt }: StoredEvent): void {
+  recordStored({ id, headers, batchStartedAt, committedAt }: TracedCommit): void {
     const parent = contextOf(traceContextOf(headers));
     if (parent === ROOT_CONTEXT) return;
     const attributes = { 'posthorn.event_id': publicId('evt', id) };

@@ -31,7 +31,7 @@ export function formatPretty(line: string, { colors }: { readonly colors: boolea
   return `${[head, ...rest].join('\n')}\n`;
 }
 
-/** Local time: somebody watches. */
+/** Returns local time, for the person at the terminal. */
 function timeOfDay(time: string): string {
   const at = new Date(time);
   const pad = (value: number, length = 2): string => String(value).padStart(length, '0');
@@ -50,7 +50,7 @@ const isError = (value: unknown): value is SerializedError =>
 
 const indent = (text: string): string => text.replaceAll('\n', `\n${INDENT}`);
 
-/** Others choose parts of some messages: they must not control the terminal. */
+/** Escapes control characters: clients choose parts of some messages, and must not control the terminal. */
 const printable = (text: string): string =>
   stripVTControlCharacters(text).replaceAll(/\p{Cc}/gu, (character) =>
     JSON.stringify(character).slice(1, -1),

@@ -52,7 +52,7 @@ function redactObject(object: Record<string, unknown>, depth: number): Record<st
   return copy ?? object;
 }
 
-/** Shows that a secret is absent, which is useful and harmless. */
+/** Keeps null and undefined: that a secret is absent is useful to know and harmless. */
 function censor(value: unknown): unknown {
   return value === null || value === undefined ? value : CENSORED;
 }

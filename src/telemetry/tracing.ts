@@ -17,7 +17,7 @@ import type { Uuid } from '../domain/ids.ts';
 import type { AttemptOutcome } from '../domain/outcome.ts';
 import { type TraceContext, withTraceContext } from '../domain/trace-context.ts';
 
-export interface StoredEvent {
+export interface TracedCommit {
   readonly id: Uuid;
   readonly headers: EventContent['headers'];
   readonly batchStartedAt: number;
@@ -48,7 +48,7 @@ export interface AttemptSpan {
 
 export interface Tracer {
   startPublish(event: Pick<EventContent, 'tenant' | 'type' | 'headers'>): PublishSpan;
-  recordStored(event: StoredEvent): void;
+  recordStored(event: TracedCommit): void;
   startAttempt(attempt: TracedAttempt): AttemptSpan;
   /** Exports the remaining spans. */
   stop(): Promise<void>;

@@ -44,7 +44,7 @@ export class PartitionDrops {
     this.#options = options;
   }
 
-  /** One round. Resolves when nothing is left to drop, or when what is left must wait. */
+  /** Runs one round. Resolves when no partition is left to drop, or the rest must wait. */
   async run(isStopped: () => boolean): Promise<void> {
     const { store, clock, days } = this.#options;
     await this.#dropDetached();

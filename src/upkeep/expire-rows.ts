@@ -23,7 +23,7 @@ const CHUNKS_PER_ROUND = 200;
 const MAX_STRIPPING_MS = 40_000;
 
 export async function expireRows(options: ExpireRowsOptions, isStopped: () => boolean): Promise<void> {
-  // One at a time: if one fails, the others still run.
+  // Run them one after the other. If one fails, the others still run.
   await attempt(options, 'discard expired dead letters', () => expireDeadLetters(options, isStopped));
   await attempt(options, 'delete expired payloads', () => stripPayloads(options, isStopped));
   await attempt(options, 'delete expired events of tenants', () => expireTenantEvents(options, isStopped));

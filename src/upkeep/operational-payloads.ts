@@ -18,7 +18,7 @@ function describeEndpoint(endpoint: NotedEndpoint, publicUrl: string): Payload {
   const id = publicId('ep', endpoint.id);
   return {
     id,
-    // Without the path, which may contain a token. The console shows it to those who may see it.
+    // Leave out the path, which may contain a token. The console shows the URL to those who may see it.
     host: URL.parse(endpoint.url)?.host ?? null,
     description: endpoint.description,
     metadata: endpoint.metadata,

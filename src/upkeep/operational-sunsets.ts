@@ -27,7 +27,7 @@ const { versionSunset: VERSION, eventTypeSunset: EVENT_TYPE } = operationalTypes
 /** An event names at most this many endpoints. The API lists all of them. */
 const MAX_ENDPOINTS = 20;
 
-/** Whom to tell. */
+/** Finds the endpoints and notifiers that are told. */
 interface Audience {
   readonly subscribersOf: FindSubscribers;
   readonly noticesAbout: FindNotices;

@@ -53,7 +53,7 @@ export class Upkeep extends Recurring {
     const isStopped = (): boolean => this.isStopped || clock.isSteady === false;
     await this.#attempt('run upkeep', async () => {
       await store.runExclusively(async () => {
-        // One at a time: if one fails, the others still run.
+        // Run them one after the other. If one fails, the others still run.
         await this.#attempt('create partitions ahead of time', () => store.ensurePartitions());
         await this.#attempt('seal headers in plain text', () => this.#sealHeaders());
         await this.#attempt('redact headers of old attempts', () => this.#redactAttempts());
@@ -90,7 +90,7 @@ export class Upkeep extends Recurring {
     if (disabled.length > 0) this.#options.onDisabled(disabled);
   }
 
-  /** Does nothing while the clock may be wrong: what it would delete could not be restored. */
+  /** Does nothing while the clock may be wrong: deleted data could not be restored. */
   async #attemptByAge(what: string, work: () => Promise<void>): Promise<void> {
     await this.#attempt(what, async () => {
       const isPaused = !(await this.#options.checkClock());

@@ -13,7 +13,7 @@ const posthorn = usePosthorn({
   },
 });
 
-test('OBS-2: a partition that was never read is unseen since it is known', async () => {
+test('OBS-2: a partition that was never read counts as unseen from the moment Posthorn learned of it', async () => {
   await posthorn.database.query(
     `insert into posthorn.kafka_partitions (cluster, topic, topic_id, partition, position, created_at)
      values ('test', 'orders', 'new', 0, 0, now() - interval '5 minutes')`,

@@ -18,7 +18,7 @@ import { listKeys } from '../../src/postgres/queries/keys.ts';
 import { listDeliveries } from '../../src/postgres/queries/list-deliveries.ts';
 import { type ListResult, MAX_EXAMINED } from '../../src/postgres/queries/list-query.ts';
 import {
-  countDeliveries,
+  countSelected,
   type Selection,
   selectDeliveries,
 } from '../../src/postgres/queries/select-deliveries.ts';
@@ -236,10 +236,10 @@ test('the estimate before a task is created reads a bounded number of rows', asy
   )) as [{ ids: Uuid[] }];
   for (const selection of [...selections, { ...anything, statuses: dead, ids }]) {
     const name = JSON.stringify(selection);
-    const { count, more } = await countDeliveries(watched.pool, selection, MOST);
+    const { count, more } = await countSelected(watched.pool, selection, MOST);
     expectBounded(name, { rows: MOST });
     // With a limit above the number of rows, the count is exact.
-    const all = await countDeliveries(connections.pool('api'), selection, 10 * DELIVERIES);
+    const all = await countSelected(connections.pool('api'), selection, 10 * DELIVERIES);
     expect(all, name).toMatchObject({ count: await countSlowly(selection), more: false });
     expect(count, name).toBeLessThanOrEqual(all.count);
     if (!more) expect(count, name).toBe(all.count);

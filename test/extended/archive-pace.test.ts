@@ -5,7 +5,7 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { fillExpired } from '../../bench/fill-expired.ts';
-import type { Pace } from '../../src/archive/index.ts';
+import type { ExportPace } from '../../src/archive/index.ts';
 import { newId } from '../../src/domain/ids.ts';
 import { createPostgresArchiveStore } from '../../src/postgres/archive-store.ts';
 import { openDatabase } from '../../src/postgres/database.ts';
@@ -108,7 +108,7 @@ describe('LIF-2: an export that rests', () => {
       );
       let left = count;
       // A rest ends only if the pace is stopped.
-      const pace: Pace = newRestingPace({}, (task) => {
+      const pace: ExportPace = newRestingPace({}, (task) => {
         left -= 1;
         if (left > 0) setImmediate(task);
         else setImmediate(() => pace.stop());

@@ -1,5 +1,5 @@
 /** The archive without the rest of Posthorn. */
-import { type ArchiveRunOptions, Pace, type PaceOptions, runArchive } from '../../src/archive/index.ts';
+import { type ArchiveRunOptions, ExportPace, type PaceOptions, runArchive } from '../../src/archive/index.ts';
 import { systemClock } from '../../src/domain/clock.ts';
 import { newId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/retention.ts';
@@ -49,7 +49,7 @@ export const runArchiveOnce = (database: Database, { wrap, ...options }: RunOpti
       onExported: () => {},
       onVerified: () => {},
       onRewritten: () => {},
-      pace: new Pace({ maxBusy: 1, clock: systemClock }),
+      pace: new ExportPace({ maxBusy: 1, clock: systemClock }),
       ...options,
     });
   });
@@ -65,7 +65,7 @@ export const hasArchiveWork = (database: Database): Promise<boolean> =>
 export function newRestingPace(
   options: Partial<PaceOptions> = {},
   endRest: (task: () => void) => void = setImmediate,
-): Pace {
+): ExportPace {
   let time = 0;
   const tick = (): number => {
     time += 1_000;
@@ -75,7 +75,7 @@ export function newRestingPace(
     endRest(task);
     return () => {};
   };
-  return new Pace({ maxBusy: 0.5, clock: { now: tick, monotonic: tick, after }, ...options });
+  return new ExportPace({ maxBusy: 0.5, clock: { now: tick, monotonic: tick, after }, ...options });
 }
 
 /** One round of drops that waits for the archive. Returns what was dropped. */

@@ -101,7 +101,7 @@ const EventPattern = Type.String({
 
 const HEADERS =
   'Posthorn sends these headers with every request, and stores them encrypted. Attempts show `[redacted]` instead of the values, and so does the endpoint to read keys. A value of `[redacted]` keeps the stored one.';
-/** For the document: the control plane has better messages. */
+/** Only for the OpenAPI document: the control plane checks this with better messages. */
 const DocumentedHeaders = Type.Record(
   Type.String(),
   Nullable(Type.String({ maxLength: 4096, pattern: HEADER_VALUE.source })),

@@ -151,7 +151,7 @@ function checkRequests(server: FastifyInstance): void {
   });
 }
 
-/** Node keeps the first and drops the others, and a proxy may have decided by another one. */
+/** Node keeps the first `host` and drops the others. A proxy may have routed the request by another one. */
 function hasTwoHosts(rawHeaders: readonly string[]): boolean {
   let hosts = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {

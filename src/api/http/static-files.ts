@@ -40,7 +40,7 @@ export function createFileLoader(folder: PackagedFolder): () => Promise<StaticFi
   };
 }
 
-/** Null if it has not been built. */
+/** Null if the folder has not been built. */
 async function loadFiles(folder: PackagedFolder): Promise<StaticFiles | null> {
   const files = await readPackagedFolder(folder);
   if (files?.get(INDEX) === undefined) return null;

@@ -45,7 +45,7 @@ export function limitUnreadAnswers(server: Server, options: UnreadAnswersOptions
     others.sort((a, b) => b.socket.writableLength - a.socket.writableLength);
     for (const each of others) {
       if (bytes <= maxBytes) break;
-      // First seen in this check: the client may be reading it now.
+      // This check sees the answer for the first time: the client may be reading it now.
       if (each.since === now) continue;
       bytes -= each.socket.writableLength;
       late.push(each);

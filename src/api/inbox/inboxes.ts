@@ -26,7 +26,7 @@ export type { Inbox, InboxAnswer, ReceivedRequest } from '../../postgres/queries
 
 export interface InboxLimits {
   readonly inboxes: number;
-  /** So that one tenant cannot use up all inboxes. */
+  /** The limit for one tenant, so that it cannot use up all inboxes. */
   readonly inboxesPerTenant: number;
   readonly requestsPerInbox: number;
   readonly bytesPerInbox: number;

@@ -18,7 +18,7 @@ export function showNotifier(
     tenant: view.tenant,
     operator: view.config.operator ?? false,
     kind,
-    // The path is what allows to post.
+    // Hide the path: whoever knows it can post.
     url: kind === 'email' ? null : mayReadSecrets(caller) ? target : maskTarget(target),
     address: kind === 'email' ? addressOf(target) : null,
     events,

@@ -2,12 +2,12 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { SecretBox } from '../../postgres/secret-box.ts';
 import { cookieName, readCookie, writeCookie } from './cookies.ts';
-import type { Attempt } from './identity-provider.ts';
+import type { SignInAttempt } from './identity-provider.ts';
 
 const ATTEMPT_COOKIE = 'posthorn_sign_in';
 const ATTEMPT_SECONDS = 600;
 
-export type StoredAttempt = Attempt & { readonly returnTo: string };
+export type StoredSignIn = SignInAttempt & { readonly returnTo: string };
 
 export interface AttemptCookieOptions {
   readonly secretBox: SecretBox;
@@ -18,7 +18,7 @@ export interface AttemptCookieOptions {
 /** The cookie is encrypted: the code verifier must not leave this server. Null removes it. */
 export function writeAttemptCookie(
   { secretBox, clock, isSecure }: AttemptCookieOptions,
-  attempt: StoredAttempt | null,
+  attempt: StoredSignIn | null,
 ): string {
   // The encrypted text contains the expiry too, because somebody who copied the cookie can ignore Max-Age.
   const expiresAt = clock.now() + ATTEMPT_SECONDS * 1000;
@@ -47,7 +47,7 @@ export class UsedAttempts {
   }
 
   /** Returns false if it was used before. */
-  use({ state }: Pick<Attempt, 'state'>): boolean {
+  use({ state }: Pick<SignInAttempt, 'state'>): boolean {
     const now = this.#clock.now();
     for (const [used, expiresAt] of this.#expiries) {
       if (expiresAt > now && this.#expiries.size < MAX_USED) break;
@@ -63,12 +63,12 @@ export class UsedAttempts {
 export function readAttempt(
   { secretBox, clock, isSecure }: AttemptCookieOptions,
   cookie: string | undefined,
-): StoredAttempt | null {
+): StoredSignIn | null {
   const value = readCookie(cookie, cookieName(ATTEMPT_COOKIE, isSecure()));
   const [keyId = '', ciphertext = ''] = (value ?? '').split('.');
   try {
     const sealed = { keyId, ciphertext: Buffer.from(ciphertext, 'base64url') };
-    const { expiresAt, ...attempt } = JSON.parse(secretBox.open(sealed, ATTEMPT_COOKIE)) as StoredAttempt & {
+    const { expiresAt, ...attempt } = JSON.parse(secretBox.open(sealed, ATTEMPT_COOKIE)) as StoredSignIn & {
       readonly expiresAt: number;
     };
     return expiresAt > clock.now() ? attempt : null;

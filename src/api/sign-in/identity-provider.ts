@@ -9,12 +9,12 @@ export interface ProviderOptions {
   /** Null: a public client. */
   readonly clientSecret: string | null;
   readonly scope: string;
-  /** Asked for at the userinfo endpoint if the ID token lacks one of them. */
+  /** Claims that Posthorn reads from the userinfo endpoint if the ID token lacks one of them. */
   readonly neededClaims: readonly string[];
 }
 
 /** What must be remembered from the start of a sign-in until the provider answers. */
-export interface Attempt {
+export interface SignInAttempt {
   readonly state: string;
   readonly nonce: string;
   readonly codeVerifier: string;
@@ -32,7 +32,7 @@ export class IdentityProvider {
   }
 
   /** Returns where to send the browser. Throws `unavailable` if the provider does not answer. */
-  async begin(redirectUri: string): Promise<{ url: URL; attempt: Attempt }> {
+  async begin(redirectUri: string): Promise<{ url: URL; attempt: SignInAttempt }> {
     const client = await import('openid-client');
     const configuration = await this.#configure();
     const attempt = {
@@ -52,7 +52,7 @@ export class IdentityProvider {
   }
 
   /** Exchanges the code of the callback and returns the verified claims. Throws if the provider does not answer or its answer is invalid. */
-  async finish(callbackUrl: URL, attempt: Attempt): Promise<Claims & { readonly sub: string }> {
+  async finish(callbackUrl: URL, attempt: SignInAttempt): Promise<Claims & { readonly sub: string }> {
     const client = await import('openid-client');
     const configuration = await this.#configure();
     const tokens = await client.authorizationCodeGrant(configuration, callbackUrl, {

@@ -39,7 +39,7 @@ export class FileTarget implements ArchiveTarget {
     return this.#try('write to', async () => {
       const folder = path.join(this.#root, SPOOL);
       await mkdir(folder, { recursive: true });
-      // The file of a process that was killed. Only one process at a time writes.
+      // A leftover file belongs to a process that was killed: only one process at a time writes.
       for (const name of await readdir(folder)) await unlink(path.join(folder, name));
       return path.join(folder, randomUUID());
     });

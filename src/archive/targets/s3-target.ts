@@ -256,7 +256,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   '404': ' The object is missing.',
 };
 
-/** How stores say that they have no room: Ceph, MinIO and others. The upload is not repeated at once. */
+/** Error codes of Ceph, MinIO and others for a full store. The upload is not repeated at once. */
 const FULL = /<Code>(QuotaExceeded|\w*StorageFull|\w*BucketQuotaExceeded|InsufficientStorage\w*)<\/Code>/;
 const isFull = (status: number, text: string): boolean => status === 507 || FULL.test(text);
 

@@ -17,7 +17,9 @@ export async function turnArchiveOff({
   }
   const connectionString = directDatabaseUrl ?? databaseUrl;
   if (connectionString === null)
-    throw new ConfigError([{ name: 'DATABASE_URL', message: 'DATABASE_URL is not set.' }]);
+    throw new ConfigError([
+      { name: 'DATABASE_URL', message: 'DATABASE_URL is not set. Set it to the database of the servers.' },
+    ]);
   const client = new pg.Client({ connectionString, application_name: 'posthorn archive off' });
   await client.connect();
   try {

@@ -1,5 +1,5 @@
 import { setPriority } from 'node:os';
-import type { Pace } from '../../archive/index.ts';
+import type { ExportPace } from '../../archive/index.ts';
 import { type Config, ConfigError, loadConfig, retentionOf } from '../../config/index.ts';
 import { systemClock } from '../../domain/clock.ts';
 import { newId } from '../../domain/ids.ts';
@@ -50,19 +50,21 @@ function urlOf({ archiveUrl }: Config): string {
   return archiveUrl;
 }
 
-/** One for the lock, one for the work, one to spare. */
+/** One connection for the lock, one for the work, and one spare. */
 const CONNECTIONS = 3;
 
 async function runArchiveProcess(config: Config): Promise<number> {
   const url = urlOf(config);
   const log = createLog(config);
-  const [{ Pace, runArchive }, { openDatabase }, { createPostgresArchiveStore }] = await Promise.all([
+  const [{ ExportPace, runArchive }, { openDatabase }, { createPostgresArchiveStore }] = await Promise.all([
     import('../../archive/index.ts'),
     import('../../postgres/database.ts'),
     import('../../postgres/archive-store.ts'),
   ]);
   if (config.databaseUrl === null)
-    throw new ConfigError([{ name: 'DATABASE_URL', message: 'DATABASE_URL is not set.' }]);
+    throw new ConfigError([
+      { name: 'DATABASE_URL', message: 'DATABASE_URL is not set. Set it to the database to archive.' },
+    ]);
   lowerPriority();
   const database = openDatabase({
     connectionString: config.databaseUrl,
@@ -72,13 +74,13 @@ async function runArchiveProcess(config: Config): Promise<number> {
   });
   const store = createPostgresArchiveStore(database);
   const days = retentionOf(config);
-  const pace = new Pace({
+  const pace = new ExportPace({
     // A person who runs the command waits for it.
     maxBusy: isStartedByServer() ? config.archiveMaxBusy : 1,
     clock: systemClock,
     isBehind: () => store.isBehind(days),
     onBehindChanged: (isBehind) =>
-      log.info(isBehind ? 'the archive is behind, and does not rest' : 'the archive has caught up'),
+      log.info(isBehind ? 'the archive is behind: it works without pauses' : 'the archive has caught up'),
   });
   stopWithProcess(pace);
   try {
@@ -112,7 +114,7 @@ const isStartedByServer = (): boolean => process.send !== undefined;
 const STOP_WITHIN_MS = 3_000;
 
 /** The run ends after its present step. If that takes too long, the process exits within the step, which is safe too. */
-function stopWithProcess(pace: Pick<Pace, 'stop'>): void {
+function stopWithProcess(pace: Pick<ExportPace, 'stop'>): void {
   const stop = (): void => {
     pace.stop();
     setTimeout(() => process.exit(1), STOP_WITHIN_MS).unref();
@@ -120,11 +122,11 @@ function stopWithProcess(pace: Pick<Pace, 'stop'>): void {
   process.once('SIGTERM', stop).once('SIGINT', stop).once('disconnect', stop);
 }
 
-/** Deliveries come first. */
+/** Lowers the priority of this process, because deliveries matter more. */
 function lowerPriority(): void {
   try {
     setPriority(19);
   } catch {
-    // Not on this system.
+    // This system does not support priorities.
   }
 }

@@ -24,7 +24,12 @@ it.`,
     const config = loadConfig({ mode: 'serve', env: process.env, flags: args.flags });
     const connectionString = config.directDatabaseUrl ?? config.databaseUrl;
     if (connectionString === null)
-      throw new ConfigError([{ name: 'DATABASE_URL', message: 'DATABASE_URL is not set.' }]);
+      throw new ConfigError([
+        {
+          name: 'DATABASE_URL',
+          message: 'DATABASE_URL is not set. Set it to the database with the tombstones.',
+        },
+      ]);
     return action === 'import' ? importFile(connectionString, file!) : exportAll(connectionString);
   },
 };

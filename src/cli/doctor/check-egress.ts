@@ -23,7 +23,7 @@ export async function checkNames(urls: readonly string[]): Promise<Finding> {
     return ok(check, hosts.length > 0 ? `${names.length} ${what} resolve` : `${what} resolves`);
   const todo = 'Check the name servers of this machine (/etc/resolv.conf). Posthorn does not use /etc/hosts.';
   const detail = `${failed.join(', ')} ${failed.length === 1 ? 'does' : 'do'} not resolve.`;
-  // One name may be a mistake of its owner. If all of several names fail, this machine is at fault.
+  // If one name fails, its owner may have made a mistake. If all of several names fail, this machine has a problem.
   return failed.length === names.length && names.length > 1
     ? problem(check, detail, todo)
     : warning(check, detail, todo);

@@ -5,7 +5,7 @@ import { type Finding, ok, problem, warning } from './finding.ts';
 
 const SOON_DAYS = 14;
 const VERY_SOON_DAYS = 2;
-/** A drop may be late for this long, because it waits for transactions that keep the table locked. */
+/** How late a drop may be without a warning: it may wait for transactions that keep the table locked. */
 const MAX_OVERDUE_MS = 2 * DAY_MS;
 const UNITS = ['bytes', 'kB', 'MB', 'GB', 'TB', 'PB'];
 

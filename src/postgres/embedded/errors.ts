@@ -1,4 +1,4 @@
-/** Errors of the embedded server, one code for each thing the user can do about them. */
+/** Codes of the embedded server's errors: one for each remedy. */
 export type EmbeddedPostgresErrorCode =
   /** Another live process uses the data directory. */
   | 'held'

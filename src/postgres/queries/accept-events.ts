@@ -14,11 +14,11 @@ import type { Pool } from '../database.ts';
 import { lostPartition, partitionValues } from './accept-from-kafka.ts';
 import {
   CHECKS,
-  type Check,
   guardedStatement,
   type Origin,
   plainStatement,
   singleStatement,
+  type VersionCheck,
 } from './accept-statements.ts';
 import { journalOfAccepted } from './stats-journal.ts';
 
@@ -28,7 +28,10 @@ function originOf({ outboxSeqs, partition, fromParkedRecords = false }: AppendOp
   return fromParkedRecords ? 'parked' : 'outbox';
 }
 
-/** If something has changed, a second statement writes the events all the same if no endpoint of their tenants has. */
+/**
+ * Writes the events in one commit. The first statement requires that no endpoint at all has changed since `endpointVersion`. If it
+ * writes nothing, the second one requires this only of the endpoints of these tenants.
+ */
 export async function acceptEvents(
   pool: Pool,
   events: readonly EventRecord[],
@@ -47,14 +50,17 @@ export async function acceptEvents(
 
 interface AcceptAnswer {
   readonly version: string;
-  /** Of a guarded statement. */
+  /** Only a guarded statement returns it. Absent: all were written. */
   readonly written?: Uuid[];
-  /** Of a statement for a Kafka partition. */
+  /** Only a statement for a Kafka partition returns it. */
   readonly is_owned?: boolean;
 }
 
 /** Returns a function that makes the query with this check. */
-function prepare(events: readonly EventRecord[], options: AppendOptions): (check: Check) => QueryConfig {
+function prepare(
+  events: readonly EventRecord[],
+  options: AppendOptions,
+): (check: VersionCheck) => QueryConfig {
   const { outboxSeqs, partition } = options;
   const origin = originOf(options);
   const isSliced = events.some((event) => event.unwritten !== undefined);
@@ -93,7 +99,7 @@ function prepare(events: readonly EventRecord[], options: AppendOptions): (check
   return (check) => ({ ...guardedStatement(check, origin, variant), values });
 }
 
-/** In seconds. Null: by the database's clock. */
+/** Parameter $17 of the guarded statements, in seconds. Null: the database's time. */
 function keyTimes({ idempotencyTtlMs, now, mayExpireKeys = true }: AppendOptions): (number | null)[] {
   const nowSeconds = now === undefined ? null : now / 1000;
   return [idempotencyTtlMs / 1000, nowSeconds, mayExpireKeys ? nowSeconds : 0];

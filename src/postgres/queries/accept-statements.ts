@@ -40,12 +40,12 @@ const skipping = ({ firstParameter, ofWritten }: Skipping): string => `
  * How a statement checks that the events were matched with current endpoints: nothing has changed since, or no endpoint of
  * their tenants. The first check is cheaper and nearly always enough.
  */
-export type Check = 'nothing_changed' | 'own_unchanged';
-export const CHECKS: readonly Check[] = ['nothing_changed', 'own_unchanged'];
-const SUFFIXES: Record<Check, string> = { nothing_changed: '', own_unchanged: '_own' };
+export type VersionCheck = 'nothing_changed' | 'own_unchanged';
+export const CHECKS: readonly VersionCheck[] = ['nothing_changed', 'own_unchanged'];
+const SUFFIXES: Record<VersionCheck, string> = { nothing_changed: '', own_unchanged: '_own' };
 
 // The function is called only for a tenant whose data is being deleted, and throws. The index of such tenants is empty.
-const current = (check: Check, tenants = '$3::text[]'): string => `current as materialized (
+const current = (check: VersionCheck, tenants = '$3::text[]'): string => `current as materialized (
       select ${check === 'nothing_changed' ? 'v.version' : trustedVersion(tenants)} as version
         from posthorn.subscription_version v
        where not exists (select from posthorn.tenants t
@@ -53,7 +53,7 @@ const current = (check: Check, tenants = '$3::text[]'): string => `current as ma
 
 // The usual case: no keys, first try. The statement that writes also reads the version, and a batch that was matched
 // against older endpoints of its tenants writes nothing.
-const plain = (check: Check, skips: boolean) => ({
+const plain = (check: VersionCheck, skips: boolean) => ({
   name: `accept_plain${skips ? '_skipping' : ''}${SUFFIXES[check]}`,
   text: `
     with ${current(check)},${
@@ -78,7 +78,7 @@ const plain = (check: Check, skips: boolean) => ({
 // The same for one event, which is the usual batch while few clients publish. For one event, taking the arrays of `plain`
 // apart takes a sixth of its processor time. $2 to $7: id, tenant, type, payload, number of deliveries, options;
 // $8 to $11: deliveries; $12: statistics.
-const single = (check: Check): Statement => ({
+const single = (check: VersionCheck): Statement => ({
   name: `accept_single${SUFFIXES[check]}`,
   text: `
     with ${current(check, 'array[$3::text]')},
@@ -111,7 +111,7 @@ const lockOutboxRows = (from: 'outbox' | 'parked'): string => `
        where o.seq = any ($20::bigint[]) ${from === 'parked' ? "and o.state = 'waiting'" : ''}
          and (select version from current) = $1 order by o.seq for update
     ),`;
-/** Kafka records that were set aside are stored like rows of the outbox. */
+/** Parked Kafka records are stored like rows of the outbox. */
 const TABLES = { outbox: 'outbox', parked: 'kafka_records' } as const;
 // Not a join: the planner cannot estimate the number of rows, and scanned the whole backlog for each.
 const deleteOutboxRows = (from: 'outbox' | 'parked'): string => `
@@ -174,13 +174,14 @@ const STATEMENT_NAMES: Record<Origin, string> = {
   partition: 'accept_from_kafka',
 };
 
-// With idempotency keys, or if an earlier try may have been committed. $17: how long a key is kept, from when on at the
-// earliest, and until when it has expired at the latest. Keys are sorted, or two batches with two keys in
-// common could deadlock. An expired key is taken over; a key that an earlier try of the same event took counts as won. A key that
-// is only claimed (claim-keys.ts) is taken over too: its event may never arrive. If it does, it counts as a repetition of this one.
+// For events with idempotency keys, or if an earlier try may have been committed. $17 has three times in seconds: how long a key is
+// kept; the process's time, from which on it is kept unless the database's time is later; and a limit: a key counts as expired only if
+// it expired before both this limit and the database's time. Keys are sorted, or two batches with two keys in common could deadlock.
+// The statement takes over an expired key. A key that an earlier try of the same event took counts as won. The statement also takes
+// over a key that is only claimed (claim-keys.ts), because its event may never arrive. If it does, it counts as a repetition of this one.
 // Deliveries are written only for events that this statement writes: those of an earlier try may be delivered already.
 // An event with unwritten deliveries is alone in its batch ("sliced"): all its deliveries share one acceptance number.
-const guarded = (check: Check, from: Origin, variant: Variant): Statement => ({
+const guarded = (check: VersionCheck, from: Origin, variant: Variant): Statement => ({
   name: `${STATEMENT_NAMES[from]}${variant === 'usual' ? '' : `_${variant}`}${SUFFIXES[check]}`,
   text: `
     with ${current(check)},${lockOrigin(from)}
@@ -219,39 +220,39 @@ const guarded = (check: Check, from: Origin, variant: Variant): Statement => ({
     )
     select version, array(select id::text from accepted) as written${from === 'partition' ? IS_OWNED : ''} from current`,
 });
-const allVariants = (check: Check, from: Origin): Record<Variant, Statement> => ({
+const allVariants = (check: VersionCheck, from: Origin): Record<Variant, Statement> => ({
   usual: guarded(check, from, 'usual'),
   skipping: guarded(check, from, 'skipping'),
   sliced: guarded(check, from, 'sliced'),
 });
-const allOrigins = (check: Check): Record<Origin, Record<Variant, Statement>> => ({
+const allOrigins = (check: VersionCheck): Record<Origin, Record<Variant, Statement>> => ({
   requests: allVariants(check, 'requests'),
   outbox: allVariants(check, 'outbox'),
   parked: allVariants(check, 'parked'),
   partition: allVariants(check, 'partition'),
 });
-const GUARDED: Record<Check, Record<Origin, Record<Variant, Statement>>> = {
+const GUARDED: Record<VersionCheck, Record<Origin, Record<Variant, Statement>>> = {
   nothing_changed: allOrigins('nothing_changed'),
   own_unchanged: allOrigins('own_unchanged'),
 };
 
-const allPlain = (check: Check): Record<Exclude<Variant, 'sliced'>, Statement> => ({
+const allPlain = (check: VersionCheck): Record<Exclude<Variant, 'sliced'>, Statement> => ({
   usual: plain(check, false),
   skipping: plain(check, true),
 });
 const PLAIN = { nothing_changed: allPlain('nothing_changed'), own_unchanged: allPlain('own_unchanged') };
 
-const SINGLE: Record<Check, Statement> = {
+const SINGLE: Record<VersionCheck, Statement> = {
   nothing_changed: single('nothing_changed'),
   own_unchanged: single('own_unchanged'),
 };
 
 /** The statement for one event without a key and without skipped deliveries that no earlier try can have stored. */
-export const singleStatement = (check: Check): Statement => SINGLE[check];
+export const singleStatement = (check: VersionCheck): Statement => SINGLE[check];
 
 /** The statement for events without keys that no earlier try can have stored. */
-export const plainStatement = (check: Check, skips: boolean): Statement =>
+export const plainStatement = (check: VersionCheck, skips: boolean): Statement =>
   PLAIN[check][skips ? 'skipping' : 'usual'];
 
-export const guardedStatement = (check: Check, from: Origin, variant: Variant): Statement =>
+export const guardedStatement = (check: VersionCheck, from: Origin, variant: Variant): Statement =>
   GUARDED[check][from][variant];

@@ -33,7 +33,7 @@ const READS: Readonly<Record<ArchiveKind, { readonly columns: string; readonly s
   },
 };
 
-/** SQL: the rows of alias `r` that a range begins with, and their order. `$1`, `$2` and perhaps `$3` are the `values`. */
+/** SQL for where a range of alias `r` begins, and for its order. `values` are the parameters `$1`, `$2` and perhaps `$3`. */
 function startOf(
   kind: ArchiveKind,
   { from, to, after }: RowRange,
@@ -41,12 +41,12 @@ function startOf(
   const order = kind === 'attempts' ? 'r.delivery_id, r.id' : 'r.id';
   if (after === null) return { start: `r.${keyOf(kind)} >= $1`, order, values: [from, to] };
   if (kind !== 'attempts') return { start: 'r.id > $1', order, values: [after.key, to] };
-  // The first condition spares the older partitions: a comparison of rows does not exclude any.
+  // With the first condition PostgreSQL skips the older partitions. The comparison of rows alone does not exclude any.
   const start = 'r.delivery_id >= $1 and (r.delivery_id, r.id) > ($1::uuid, $3::uuid)';
   return { start, order, values: [after.key, to, after.id] };
 }
 
-/** The sizes are known without reading the values, so what does not fit is never read. */
+/** PostgreSQL knows the size of a value without reading it, so values that do not fit into `maxBytes` are never read. */
 export async function readArchiveRows<K extends ArchiveKind>(
   pool: Pool,
   kind: K,
@@ -67,7 +67,7 @@ export async function readArchiveRows<K extends ArchiveKind>(
   return kind === 'attempts' ? ((await addTenants(pool, rows as AttemptRow[])) as RowsByKind[K][]) : rows;
 }
 
-/** Attempts do not know their tenant. Partitions of attempts go before those of events, so the event is usually there. */
+/** Attempts are stored without their tenant. Retention drops partitions of attempts before those of events, so the event usually exists. */
 async function addTenants(pool: Pool, rows: readonly Omit<AttemptRow, 'tenant'>[]): Promise<AttemptRow[]> {
   const eventIds = new Set(rows.map(({ delivery_id }) => eventIdOfDelivery(delivery_id)));
   const { rows: found } = await pool.query<{
@@ -110,7 +110,7 @@ export async function findFirstKey(
   return rows[0]?.key ?? null;
 }
 
-/** Small, so that a statement takes some ten milliseconds. */
+/** A statement over this many rows takes some tens of milliseconds. */
 const ROWS_PER_COUNT = 50_000;
 
 interface CountedRows {

@@ -6,7 +6,7 @@ import type { Partition } from '../../ports/retention-store.ts';
 import type { Pool, Queryable } from '../database.ts';
 import { WHOLE_TENANT } from './expunge-tenant.ts';
 
-/** Asks for the export of a partition, unless it was asked for. Returns whether the partition is in the archive, verified. */
+/** Requests the export of a partition, if it was not requested yet. Returns whether the partition is in the archive and verified. */
 export async function requestArchive(pool: Pool, { name, table, fromMs, toMs }: Partition): Promise<boolean> {
   const { rows } = await pool.query<{ is_verified: boolean }>(
     `insert into posthorn.archived_partitions as a (partition, parent, from_at, to_at)
@@ -42,10 +42,10 @@ export async function listRequested(pool: Pool): Promise<Partition[]> {
   return rows.map(({ from_ms, to_ms, ...rest }) => ({ ...rest, fromMs: from_ms, toMs: to_ms }));
 }
 
-/** How long a partition may wait for an export that rests. An alert fires after two days. */
+/** How long a partition may wait for its export while exports pause between steps. An alert fires after two days. */
 const MAX_WAIT = "interval '1 day'";
 
-/** Whether a partition waits too long for its export, or a younger one of its kind has expired too. `days`: 0 is forever. */
+/** Whether a partition has waited too long for its export, or a younger one of its kind has expired too. `days`: how long each kind is kept, 0 is forever. */
 export async function isArchiveBehind(
   pool: Pool,
   days: Readonly<Record<ArchiveKind, number>>,
@@ -180,7 +180,10 @@ export async function markVerified(pool: Pool, partition: string, rows: number):
   );
 }
 
-/** One task per partition. An export that is repeated continues its task, also if it failed: a full store fails it every minute. */
+/**
+ * Returns the task of a partition's export. A repeated export continues the task of the one that failed: while the archive is full,
+ * the export fails every minute, and each run would otherwise create a task.
+ */
 export async function openArchiveTask(
   pool: Pool,
   { name, table }: Partition,
@@ -242,7 +245,7 @@ export async function setArchiveFailure(
 }
 
 export interface ArchiveStatus {
-  /** No server may drop what is not archived. */
+  /** True: no server may drop a partition before it is archived. */
   readonly isRequired: boolean;
   /** Why the archive cannot be written. Null: it can. */
   readonly error: string | null;
@@ -252,12 +255,12 @@ export async function readArchiveStatus(client: Queryable): Promise<ArchiveStatu
   const { rows } = await client.query<ArchiveStatus>(
     'select is_required as "isRequired", error from posthorn.archive_state',
   );
-  // Without the row it is not known whether there is an archive: drop nothing.
+  // Without the row, nobody knows whether there is an archive. Drop nothing.
   return rows[0] ?? { isRequired: true, error: 'The table posthorn.archive_state is empty.' };
 }
 
 export interface ArchiveBacklog {
-  /** Partitions that wait until they are archived. */
+  /** Partitions that wait for their export. */
   readonly partitions: number;
   readonly failedAt: Date | null;
   readonly error: string | null;
@@ -295,8 +298,8 @@ export interface ArchivedDay {
 }
 
 /**
- * The file that contains the events with ids around this one. Null: none does, or none of its events belongs to the tenant. It
- * does not say whether the event exists: only the file knows. A partition that was not dropped yet does not count.
+ * Returns the day of the archived file whose range of ids contains this event. Null: there is none, or none of its events belongs
+ * to the tenant. Only the file itself tells whether the event exists. Partitions that were not dropped yet do not count.
  */
 export async function findArchivedDay(
   client: Queryable,

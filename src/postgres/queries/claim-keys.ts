@@ -29,7 +29,7 @@ const HOLDERS = {
       left join posthorn.events e on e.id = k.event_id`,
 };
 
-/** How often keys are claimed again that expired and were deleted between the two statements. */
+/** How often to claim keys. Another try is needed if a key's holder was deleted between the two statements. */
 const MAX_TRIES = 5;
 
 export async function claimKeys(
@@ -40,7 +40,8 @@ export async function claimKeys(
   const holders = new Map<string, ClaimHolder>();
   let open = claims;
   for (let tries = 0; open.length > 0; tries += 1) {
-    if (tries === MAX_TRIES) throw new Error('the idempotency keys changed all the time');
+    if (tries === MAX_TRIES)
+      throw new Error(`idempotency keys lost their holder during each of ${MAX_TRIES} tries to claim them`);
     const won = await claimFree(pool, open, options);
     const lost = open.filter((claim) => {
       const isWon = won.has(claim.eventId);

@@ -47,7 +47,7 @@ export function claimConfirmation(
   });
 }
 
-/** The message was not sent: removes the last claim of the event. */
+/** Removes the last claim of the event. Call it if the message was not sent. */
 export async function releaseConfirmation(pool: Pool, addressHash: Buffer, eventId: Uuid): Promise<void> {
   await pool.query(
     `delete from posthorn.confirmation_mails

@@ -1,4 +1,4 @@
-/** Mode `last`: reads what decides about the waiting deliveries of a key, also if there are a million (docs/shaping.md). */
+/** Mode `last`: reads the waiting deliveries of a key that decide which one is sent, even if a million wait (docs/shaping.md). */
 import type { Uuid } from '../../domain/ids.ts';
 import { type DebounceRequest, MAX_GROUP, onWireSince } from '../../ports/debouncer.ts';
 import type { Client } from '../database.ts';
@@ -18,11 +18,11 @@ export interface Group {
   readonly key: string;
   readonly newest: Uuid;
   readonly newest_seq: string;
-  /** The oldest one that must be sent whatever comes after it. */
+  /** The oldest delivery that was chosen: it is sent even if newer ones arrive. */
   readonly chosen: Uuid | null;
   readonly chosen_seq: string | null;
   readonly since: number;
-  /** Counts no further than one more than `maxEnded` or `MAX_GROUP`. */
+  /** Counting stops at one more than `maxEnded` or `MAX_GROUP`, whichever is larger. */
   readonly count: number;
   readonly is_busy: boolean;
 }
@@ -59,8 +59,8 @@ export async function readGroups(reader: Reader, keys: readonly string[]): Promi
 }
 
 /**
- * Adds the oldest ones, the chosen ones and those under way. A delivery is sent when no older one of its key is left, so
- * one that an earlier owner sent is among the oldest.
+ * Adds the oldest deliveries, the chosen ones and those under way to the newest ones. A delivery is sent when no older one of its
+ * key is left, so a delivery that an earlier owner sent is among the oldest.
  */
 async function readLargeGroup({ client, request, underWay }: Reader, newest: Group): Promise<Group> {
   type Rest = Pick<Group, 'chosen' | 'chosen_seq' | 'since' | 'is_busy'>;

@@ -51,7 +51,7 @@ interface Round {
   readonly request: DebounceRequest;
   readonly decisions: Map<Uuid, DebounceDecision>;
   readonly skipped: Uuid[];
-  /** What must not be superseded: under way before, or sent by this round. */
+  /** Deliveries that must not be superseded: those that were under way before, and those that this round sends. */
   readonly underWay: Uuid[];
 }
 
@@ -63,7 +63,7 @@ interface AskedRow {
   readonly replays: number;
 }
 
-/** A delivery that was asked about and has a key. */
+/** A delivery of the request that has a debounce key. */
 interface KeyedRow {
   readonly id: Uuid;
   readonly seq: bigint;
@@ -104,18 +104,18 @@ async function readAsked({ client, request }: Round): Promise<Map<Uuid, AskedRow
 /** What happens to a group that has nothing on the wire. */
 interface Plan {
   readonly group: Group;
-  /** Those of its deliveries that were asked about. */
+  /** The deliveries of the group that the request is about. */
   readonly own: readonly KeyedRow[];
   /** The delivery that is sent, now or later. */
   readonly by: Uuid;
   readonly bySeq: string;
-  /** When it is sent, and when at the latest if newer ones come. */
+  /** When `by` is sent if no newer delivery arrives, and the latest time if newer ones keep arriving. */
   readonly sendAt: number;
   readonly latestSendAt: number;
   readonly isDue: boolean;
   /** True if the older deliveries end now. */
   readonly endsOlder: boolean;
-  /** One that does not end: it asks again when the group must be sent. Null: `by` does. */
+  /** A delivery that stays, so that it asks for a decision again when the group must be sent. Null: `by` asks. */
   readonly watch: Uuid | null;
 }
 
@@ -139,7 +139,7 @@ async function decideLast(round: Round, keyed: readonly KeyedRow[]): Promise<voi
   const chosen: Uuid[] = [];
   for (const plan of plans) {
     const { own, by, isDue } = plan;
-    // Of a group that ends, newer ones wait until `by` is sent, and older ones until a further call ends them.
+    // If the older deliveries of the group end: newer ones wait until `by` is sent, and older ones until a later call ends them.
     for (const { id } of own)
       if (ended.has(id)) decisions.set(id, DROP);
       else if (!plan.endsOlder || id === plan.watch) decisions.set(id, waitUntil(plan.latestSendAt));
@@ -173,7 +173,7 @@ function planGroup({ request }: Round, group: Group, own: readonly KeyedRow[]): 
   };
 }
 
-/** Ends the older deliveries of these groups. Returns the plans of which older ones may be left. */
+/** Ends the older deliveries of these groups, at most `maxEnded`. Returns the plans with older deliveries that may be left. */
 async function endOlder(round: Round, plans: readonly Plan[]): Promise<Set<Plan>> {
   const { client, request, underWay, skipped } = round;
   const targetOf = ({ group: { key }, by, bySeq, watch }: Plan): SupersedeTarget => ({
@@ -197,7 +197,7 @@ async function endOlder(round: Round, plans: readonly Plan[]): Promise<Set<Plan>
   for (const [index, plan] of large.entries()) {
     // Small groups must not keep a large one from making progress.
     const share = index === 0 ? Math.max(left, Math.ceil(limit / 2)) : left;
-    // Before the group is due, the newest ones end first: the oldest ones know since when the group waits (readGroups).
+    // Before the group is due, the newest end first: the oldest ones show since when the group waits (readGroups).
     const order = plan.isDue ? 'asc' : 'desc';
     const ended = await supersede(client, request, [targetOf(plan)], { underWay, limit: share, order });
     skipped.push(...ended);
@@ -214,13 +214,17 @@ async function decideFirst(round: Round, deliveryId: Uuid, key: string): Promise
   const window = await openWindow(round, deliveryId, key);
   if (window.first_id === deliveryId) return send(round, deliveryId);
   const end = firstIdAt(window.until);
-  const { rows } = await client.query<{ waits: boolean; delivered: boolean; still_waits: boolean }>(
-    `select exists (select from posthorn.queue where id = $1) as waits,
-            exists (select from posthorn.queue where id = $2) as still_waits,
-            exists (select from posthorn.deliveries where id = $1 and status = 'delivered') as delivered`,
+  const { rows } = await client.query<{
+    isWaiting: boolean;
+    isFirstWaiting: boolean;
+    isFirstDelivered: boolean;
+  }>(
+    `select exists (select from posthorn.queue where id = $1) as "isFirstWaiting",
+            exists (select from posthorn.queue where id = $2) as "isWaiting",
+            exists (select from posthorn.deliveries where id = $1 and status = 'delivered') as "isFirstDelivered"`,
     [window.first_id, deliveryId],
   );
-  const { waits, delivered, still_waits: stillWaits } = rows[0]!;
+  const { isWaiting, isFirstWaiting, isFirstDelivered } = rows[0]!;
   const supersedeFor = async (by: Uuid, kept: Uuid | null): Promise<void> => {
     const target = { key, by, kept, beforeId: end, beforeSeq: null };
     const limit = request.maxEnded - round.skipped.length;
@@ -231,17 +235,17 @@ async function decideFirst(round: Round, deliveryId: Uuid, key: string): Promise
     });
     round.skipped.push(...ended);
   };
-  /** If this call has ended as many as it may, a further call ends this delivery. */
+  /** If this call has ended `maxEnded` deliveries without this one, a later call ends it. */
   const endOrWait = (): DebounceDecision =>
     round.skipped.includes(deliveryId) ? DROP : waitUntil(request.now + DEBOUNCE_PAUSE_MS);
-  // An earlier decision of this round ended it.
-  if (!stillWaits) return DROP;
-  if (delivered) {
+  // An earlier decision of this round ended this delivery.
+  if (!isWaiting) return DROP;
+  if (isFirstDelivered) {
     await supersedeFor(window.first_id, null);
     return endOrWait();
   }
-  if (waits) {
-    // Only the newest one may be needed, if the first one dies.
+  if (isFirstWaiting) {
+    // Keep only the newest delivery besides the first: it is sent if the first one dies.
     const newest = await findNewest(round, key, window.first_id, end);
     await supersedeFor(window.first_id, newest);
     if (deliveryId !== newest) return endOrWait();
@@ -254,7 +258,7 @@ async function decideFirst(round: Round, deliveryId: Uuid, key: string): Promise
     'update posthorn.debounce_windows set first_id = $3 where endpoint_id = $1 and key = $2',
     [request.endpointId, key, newest],
   );
-  // A reader of the skipped ones follows this link.
+  // The deliveries that were skipped in favour of the first one name it. A reader follows this link to the newest.
   await client.query(
     `insert into posthorn.debounced (delivery_id, endpoint_id, by_id) select $1, $2, $3 where $1 <> $3::uuid
          on conflict (delivery_id) do update set by_id = excluded.by_id`,
@@ -266,7 +270,7 @@ async function decideFirst(round: Round, deliveryId: Uuid, key: string): Promise
   return endOrWait();
 }
 
-/** Returns the window of the key. If there is none, or it has ended before this delivery, the delivery opens one. */
+/** Returns the window of the key. If there is none, or it ended before this delivery was accepted, the delivery opens one. */
 async function openWindow(
   { client, request }: Round,
   deliveryId: Uuid,
@@ -294,7 +298,7 @@ async function openWindow(
   return rows[0]!;
 }
 
-/** Returns the newest delivery of the key before `end`. If `except` is given, leaves it out, and deliveries on the wire too. */
+/** Returns the newest delivery of the key before `end`. If `except` is given, leaves out this delivery and those on the wire. */
 async function findNewest(
   { client, request, underWay }: Round,
   key: string,
@@ -346,8 +350,8 @@ async function start({ client, request, decisions, underWay }: Round, ids: reado
 }
 
 /**
- * Makes deliveries due now. They are sent even if newer ones arrive first. Those that were chosen while the clock was ahead are due in
- * the future, and the others of their key wait for them: they become due now, too.
+ * Makes deliveries due now. They are sent even if newer ones arrive first. A delivery that was chosen while the clock was ahead is due
+ * in the future, and the others of its key wait for it. So it becomes due now, too.
  */
 const makeDue = ({ client, request }: Round, ids: readonly Uuid[]) =>
   client.query(

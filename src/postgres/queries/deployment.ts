@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import type { Pool } from '../database.ts';
 
 /**
- * 32 bytes that all processes on this database derive, and nobody else can. A copy that was restored on another server has
- * others: the system identifier of its cluster differs.
+ * Returns 32 bytes that only processes on this database can derive. A copy of the database on another server gives other bytes,
+ * because the system identifier of its cluster differs.
  */
 export async function readDeploymentSecret(pool: Pool): Promise<Buffer> {
   const { rows } = await pool.query<{ secret: Buffer; database: string }>(

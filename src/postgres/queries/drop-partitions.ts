@@ -7,7 +7,7 @@ import { inTransaction, type Pool } from '../database.ts';
 import { failureOf } from '../failures.ts';
 import { hasHistory, isEventNeeded, isRestored } from './needed-events.ts';
 
-/** How long a step waits for a lock: everything that uses the table waits behind it. */
+/** How long a step waits for a lock. Meanwhile every other statement on the table waits behind it. */
 const LOCK_TIMEOUT = "set local lock_timeout = '50ms'";
 
 /** Returns null if another transaction holds a lock that the step needs. */

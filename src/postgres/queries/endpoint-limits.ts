@@ -59,7 +59,7 @@ export async function findEndpointsWithUrl(
   return rows;
 }
 
-/** The patterns that match no event type of the catalogue. None if the catalogue is empty. */
+/** Returns the patterns that match no event type of the catalogue. Returns none if the catalogue is empty. */
 export async function findPatternsWithoutType(
   client: Queryable,
   patterns: readonly string[],

@@ -37,7 +37,7 @@ export interface EndpointView {
   /** Where counting `waiting` and `dead` stopped. */
   readonly count_limit: number;
   readonly skipped_while_disabled: number;
-  /** When its active secrets were created and end, the current one first. In milliseconds since 1970. */
+  /** When each active secret was created and when it expires, the current one first. In milliseconds since 1970. */
   readonly secrets: readonly SecretTimes[] | null;
 }
 

@@ -66,7 +66,7 @@ export async function putEventTypeVersion(
   return rows[0]!;
 }
 
-/** A node of the previous release deprecates a type without a time: the type was changed then. */
+/** A node of the previous release deprecates a type without a time. The time of the type's last change stands in for it. */
 const TYPE_COLUMNS = `name, validation, updated_at::text as revision,
   case when deprecated then extract(epoch from coalesce(deprecated_at, updated_at))::float8 * 1000 end as "deprecatedAt",
   extract(epoch from sunset_at)::float8 * 1000 as "sunsetAt"`;

@@ -11,8 +11,8 @@ import { hasHistory, isEventNeeded, isRestored } from './needed-events.ts';
  * Deletes a chunk of payloads of the oldest partition that ended before `cutoffMs` and has payloads. Returns false if there
  * is no such partition. The cursor moves in the same commit.
  *
- * The rows are locked before it is checked whether they are needed, in a statement of its own: a replay locks the event too
- * (queries/replay.ts), so it is either visible to the second statement or finds the payload gone.
+ * One statement locks the rows, and the next one checks whether they are needed. A replay locks the event too (queries/replay.ts).
+ * So either the second statement sees the replay, or the replay finds the payload deleted.
  */
 export async function stripPayloads(pool: Pool, cutoffMs: number, max: number): Promise<boolean> {
   return inTransaction(pool, async (client) => {
@@ -83,7 +83,7 @@ export async function listTenantRetentions(pool: Pool): Promise<{ tenant: string
   return rows;
 }
 
-/** An event of a large fan-out has many. A single event may have more. */
+/** An event of a large fan-out has many deliveries. Deletes whole events, so a single event may have more than this. */
 const DELIVERIES_PER_CHUNK = 10_000;
 
 /**

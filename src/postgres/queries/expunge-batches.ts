@@ -12,7 +12,7 @@ export const OF_EVENT = 'between $1::uuid and posthorn.last_delivery_id($1::uuid
 /** How long results of requests that were under way may be recorded. Upkeep deletes them during this time. */
 export const SETTLE_TIME = "interval '10 minutes'";
 
-/** How long before its batch an event was accepted at most, if it is not known which events were in the batch. */
+/** The longest time between the acceptance of an event and its batch. Used if the events of the batch are not known. */
 const MAX_AGE_IN_BATCH_MS = 7 * DAY_MS;
 /** By how much the clock of a worker, which dates batches, may differ from that of the database. */
 const MAX_SKEW_MS = 5 * 60_000;
@@ -80,7 +80,7 @@ export async function insertBatchTombstones(client: Queryable, ids: readonly Uui
   );
 }
 
-/** Where the deliveries of a batch are that was recorded too long ago to know them. */
+/** The range of ids that contains the deliveries of a batch whose record was deleted. */
 function rangeOf(batchId: Uuid): [first: Uuid, last: Uuid] {
   const at = timeOfId(batchId);
   return [firstIdAt(at - MAX_AGE_IN_BATCH_MS), firstIdAt(at + MAX_SKEW_MS)];
@@ -92,7 +92,7 @@ const CLEAR_ANSWERS = `
    where (response_headers is not null or response_body is not null or error_message is not null)
      and request_headers like '%"webhook-id":"' || $1 || '"%'`;
 
-/** Requests stay as they are: those of a batch have no headers of events. */
+/** Deletes the answers to these batches. Their requests stay: they contain no headers of events. */
 export async function deleteBatchAnswers(client: Client, ids: readonly Uuid[]): Promise<void> {
   const { rows } = await client.query<{ id: Uuid; delivery_ids: Uuid[] }>(
     'select id, delivery_ids::text[] as delivery_ids from posthorn.batches where id = any ($1::uuid[])',

@@ -113,14 +113,14 @@ const END_DELIVERIES = `
   )
   select endpoint_id from waiting union select endpoint_id from dead`;
 
-/** Deletes what other tables have of the payload, or of its hash. */
+/** Deletes values that other tables derived from the payload: hashes, paths and debounce keys. */
 async function deleteOtherCopies(
   client: Client,
   { id, tenant }: { readonly id: Uuid; readonly tenant: string },
 ): Promise<void> {
   await client.query('select posthorn.expunge_copies(array[$1::uuid])', [id]);
   await deleteConversions(client, [id]);
-  // The key still refuses a repeated request, but without a hash to guess the payload by.
+  // The idempotency key stays, so that a repeated request is refused. Its hash goes: it could confirm a guess of the payload.
   await client.query(
     'update posthorn.idempotency_keys set fingerprint = sha256(uuid_send(gen_random_uuid())) where tenant = $1 and event_id = $2',
     [tenant, id],

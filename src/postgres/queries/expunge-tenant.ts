@@ -198,7 +198,7 @@ const OTHER_ROWS: readonly string[] = [
   `delete from posthorn.operational_state
     where ctid = any (array(select s.ctid from posthorn.endpoints e join posthorn.operational_state s on s.subject = e.id::text
                              where e.tenant = $1 limit $2))`,
-  // Of its own keys. Those of an admin key have the tenant that they are about.
+  // Requests with keys of the tenant. Requests with an admin key name the tenant that they are about.
   `delete from posthorn.idempotent_requests
     where ctid = any (array(select r.ctid from posthorn.api_keys k
                               join posthorn.idempotent_requests r on r.owner = posthorn.public_id('key', k.id)

@@ -72,7 +72,9 @@ export async function claimRequest(
       answer: keyId === null || answer === null ? null : { keyId, ciphertext: answer },
     };
   }
-  throw new Error('An idempotency key was claimed and released too often in a row.');
+  throw new Error(
+    'Other requests claimed and released the same idempotency key during every try to claim it.',
+  );
 }
 
 /** Stores the answer with the tenant that it is about. Returns false if another request has taken the claim over. */

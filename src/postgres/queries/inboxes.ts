@@ -199,7 +199,6 @@ interface RequestRow extends Omit<ReceivedRequest, 'number' | 'at' | 'signature'
   readonly detail: string;
 }
 
-/** Newest first. */
 /** Newest first. `since` and `until` are milliseconds since 1970; null: no bound. */
 export async function listRequests(
   pool: Pool,

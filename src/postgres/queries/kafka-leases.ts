@@ -110,8 +110,8 @@ async function report(client: Client, reports: readonly PartitionReport[]): Prom
 }
 
 /**
- * Processes may read different topics, for example while the settings change. So each group of partitions that the same processes
- * read is divided evenly among these. `n` numbers the partitions of an owner, and the free ones, within a group.
+ * Processes may read different topics, for example while the settings change. The partitions that the same processes read form a
+ * group, which these processes divide evenly. Within a group, `n` numbers the partitions of each owner, and those without one.
  */
 const SHARES = `
   readers as (
@@ -131,7 +131,7 @@ const SHARES = `
 const HAS_WAITING =
   "exists (select from posthorn.kafka_records r where r.partition_id = s.id and r.state = 'waiting')";
 
-/** Takes free partitions up to the fair share, and free ones with waiting records that nobody reads any more. */
+/** Takes free partitions up to the fair share. Also takes free partitions that no process reads any more, if they have waiting records. */
 async function takePartitions(client: Client, consumerId: string): Promise<void> {
   await client.query(
     `with ${SHARES}
@@ -144,7 +144,7 @@ async function takePartitions(client: Client, consumerId: string): Promise<void>
   );
 }
 
-/** All processes renew under one lock, so this counts few. The owner counts all before it reads on. */
+/** Counting stops here, because all processes renew under one lock. The owner counts the rest before it reads further. */
 const MAX_COUNTED_WAITING = 100;
 
 async function listOwned(client: Client, consumerId: string): Promise<OwnedPartition[]> {

@@ -1,9 +1,9 @@
-/** Kafka records that were set aside: rejected ones, and those that wait for the limit of their tenant. */
+/** Parked Kafka records: rejected ones, and those that wait for the limit of their tenant. */
 import type { Advance, StoredParkedRecord } from '../../ports/kafka-store.ts';
 import type { Pool } from '../database.ts';
 
-// The same lock and epoch as in the accept statement. A record that is set aside twice stays one,
-// also one that a producer wrote twice to the accept topic.
+// The same lock and epoch as in the accept statement. A record that is parked twice is stored once,
+// and so is one that a producer wrote twice to the accept topic.
 const ADVANCE = {
   name: 'kafka_advance',
   text: `
@@ -62,7 +62,9 @@ const fromBase64 = (text: string | null): Buffer | null =>
   text === null ? null : Buffer.from(text, 'base64');
 
 /** Reads headers as the table has them. */
-export const readHeaders = (stored: readonly [string, string | null][]): StoredParkedRecord['headers'] =>
+export const parseParkedHeaders = (
+  stored: readonly [string, string | null][],
+): StoredParkedRecord['headers'] =>
   stored.map(([name, value]) => [fromBase64(name)!.toString(), fromBase64(value)] as const);
 
 type Row = Omit<StoredParkedRecord, 'headers'> & { readonly headers: [string, string | null][] };
@@ -86,7 +88,7 @@ export async function readWaitingRecords(
     ...READ_WAITING,
     values: [partitionId, options.max, options.exceptTenants],
   });
-  return rows.map((row) => ({ ...row, headers: readHeaders(row.headers) }));
+  return rows.map((row) => ({ ...row, headers: parseParkedHeaders(row.headers) }));
 }
 
 export async function setWaitingTenants(

@@ -1,7 +1,7 @@
 /** Kafka records that cannot become events: list, retry, discard. */
 import type { Uuid } from '../../domain/ids.ts';
 import type { Queryable } from '../database.ts';
-import { readHeaders } from './kafka-records.ts';
+import { parseParkedHeaders } from './kafka-records.ts';
 import { LAST_ID } from './list-query.ts';
 
 export interface RejectedRecord {
@@ -25,7 +25,7 @@ const COLUMNS = `r.id, p.topic, p.partition, r.record_offset::text as offset, r.
        r.recorded_at as "recordedAt", r.parked_at as "rejectedAt", r.key, r.value, r.headers`;
 const FROM = 'posthorn.kafka_records r join posthorn.kafka_partitions p on p.id = r.partition_id';
 
-const toRecord = (row: Row): RejectedRecord => ({ ...row, headers: readHeaders(row.headers) });
+const toRecord = (row: Row): RejectedRecord => ({ ...row, headers: parseParkedHeaders(row.headers) });
 
 /** Newest first. */
 export async function listRejectedRecords(

@@ -3,7 +3,7 @@ import type { Pool } from '../database.ts';
 
 export interface KafkaPartitionStatus {
   readonly topic: string;
-  /** False: its topic was deleted, or is not in the settings. It is shown because some of its records are set aside. */
+  /** False: its topic was deleted, or is not in the settings. It is listed because it has waiting or rejected records. */
   readonly isCurrent: boolean;
   readonly partition: number;
   /** The next offset to read. */
@@ -34,7 +34,8 @@ const countOf = (state: 'waiting' | 'rejected'): string =>
   `select count(*)::int from (select from posthorn.kafka_records r
                                where r.partition_id = p.id and r.state = '${state}' limit ${MAX_COUNTED}) as counted`;
 
-// Of a topic that was deleted and created again, the newest is current. Others are listed while they have records that are set aside.
+// If a topic was deleted and created again, only the newest is current. The partitions of others are listed while they have waiting or
+// rejected records.
 const STATUS = {
   name: 'kafka_status',
   text: `
@@ -55,7 +56,7 @@ const STATUS = {
      order by p.topic, p.partition, p.id`,
 };
 
-/** Returns the partitions of these topics, and others with records that are set aside, in order. */
+/** Returns the partitions of these topics, and other partitions with waiting or rejected records, in order. */
 export async function listKafkaPartitions(
   pool: Pool,
   topics: readonly string[],

@@ -1,6 +1,6 @@
 /**
- * Lists of deliveries, from the three tables that they can be in. Each table contributes its newest matching rows, by an
- * index and at most a page; the page is cut from those. For a condition without an index, a bounded number of rows is
+ * Lists deliveries from the three tables that they can be in. A query reads the newest matching rows of each table, by an index
+ * and at most a page of them, and cuts the page from these. For a condition without an index, a bounded number of rows is
  * examined. docs/adr/0010 explains which way is taken when.
  */
 import type { DeliveryStatus } from '../../domain/delivery.ts';

@@ -20,7 +20,7 @@ export interface IdRange {
 export interface ListResult<Row> {
   /** Newest first, at most as many as requested. */
   readonly rows: Row[];
-  /** The oldest id examined, if the query reached its maximum of examined rows before it found enough; otherwise null. */
+  /** The oldest examined id, if the query examined its maximum of rows before it found enough. Otherwise null. */
   readonly resumeAt: Uuid | null;
 }
 
@@ -30,8 +30,8 @@ export const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 export const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 /**
- * SQL for a value that the planner cannot see. From the value, the planner would conclude that nearly no rows lie between
- * a tenant and the same tenant, and would sort them: 3 million rows took 10 s.
+ * SQL for a value that the planner cannot see. If it saw that both bounds are the same tenant, it would expect nearly no rows
+ * and sort them: 3 million rows took 10 s.
  */
 export const hideFromPlanner = (bound: string, type: 'text' | 'uuid' = 'text'): string =>
   `(select ${bound}::${type})`;

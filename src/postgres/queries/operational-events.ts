@@ -17,7 +17,7 @@ export async function findWork(
   return rows[0]!;
 }
 
-// Dead letters of an endpoint that had an event a moment ago stay, so that the next event covers all of them.
+// Leaves notes about dead letters of an endpoint that had an event a moment ago, so that its next event covers all of them.
 const TAKE = {
   name: 'take_operational_notes',
   text: `

@@ -1,6 +1,6 @@
 /**
  * Measures dead letters and the oldest waiting delivery, and reads the state of the archive. Deliveries of operational
- * events do not count: an endpoint that does not take them would cause more of them.
+ * events do not count: an endpoint that rejects them would cause more of them.
  */
 import { timeOfId, type Uuid } from '../../domain/ids.ts';
 import type { ArchiveFailure, OldestWaiting } from '../../ports/operational-store.ts';

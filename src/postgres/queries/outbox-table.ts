@@ -49,7 +49,7 @@ end $$`,
 }
 
 /** A row with its columns as text: the form in which both the table and the replication stream give it. */
-export interface OutboxRow {
+export interface SourceRow {
   readonly id: string;
   readonly columns: ReadonlyMap<string, string | Buffer | null>;
   /** The size of `data` if it is larger than an event may be; it was not read then. */
@@ -74,7 +74,7 @@ export async function takeRows(
     readonly maxEventBytes: number;
     readonly untilSeq: string | null;
   },
-): Promise<OutboxRow[]> {
+): Promise<SourceRow[]> {
   const { rows } = await client.query<Record<string, string | null> & { id: string; bytes: number }>({
     name: 'relay_take',
     text: `

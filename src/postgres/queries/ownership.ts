@@ -67,13 +67,13 @@ const isIn = (region: string, shard: string): string =>
 const renewalOf = (worker: string): string =>
   `${worker}.renewals || ' ' || extract(epoch from ${worker}.renewed_at)`;
 
-/** Bounds the answer to a renewal if somebody expunges one event after the other. A worker keeps as many. */
+/** The most expunged events that a renewal returns. A worker remembers as many. */
 const MAX_EXPUNGED_EVENTS = 10_000;
 
 // Renews the lease and returns our shards in one statement. No row: other workers declared us dead. The commit does not
 // wait for the disk: a crash of the database ends every lease anyway, and a slow disk must not stop deliveries. It does
-// wait for a synchronous standby: a primary that has been replaced must not renew leases. `is_balanced` spares a worker the
-// other statements of a heartbeat: in a quiet deployment they were most of what the database did.
+// wait for a synchronous standby: a primary that has been replaced must not renew leases. If `is_balanced` is true,
+// the worker skips the other statements of a heartbeat: in a quiet deployment they were most of the database's work.
 const RENEW = {
   name: 'renew',
   text: `
@@ -153,7 +153,7 @@ export async function renew(
   };
 }
 
-/** Reads `id renewals renewedAt`, which is shorter than an object. */
+/** Parses `id renewals renewedAt`. The database sends this text because it is shorter than a JSON object. */
 function readOther(text: string, now: number): OtherWorker {
   const [id, ...renewal] = text.split(' ');
   return { id: id!, renewal: renewal.join(' '), silentMs: now - Number(renewal[1]) * 1000 };
@@ -231,8 +231,8 @@ export async function removeDeadWorkers(
 }
 
 // The fair share is 256 divided by the number of living workers of the region. The CTE is materialized: the update must not
-// evaluate `skip locked … limit` again. $3: the region whose shards are taken. For another one than its own, the worker's
-// share is the same, and the region must still have no worker.
+// evaluate `skip locked … limit` again. $3: the region whose shards are taken. A worker may take shards of another
+// region, up to the same share, only while that region has no worker.
 const TAKE_SHARDS = {
   name: 'take_shards',
   text: `

@@ -6,8 +6,8 @@ import { byIndex, hideFromPlanner } from './list-query.ts';
 export const COMPARED_EVENTS = 1_000;
 
 /**
- * Without a catalogue: the patterns that match none of the types that the tenant has published lately. None if there is a
- * catalogue, or if the tenant has published nothing.
+ * Returns the patterns that match none of the types that the tenant has published lately. Returns none if there is a catalogue,
+ * or if the tenant has published nothing.
  */
 export async function findUnpublishedPatterns(
   client: Queryable,

@@ -10,7 +10,7 @@ import { parseHeaders } from '../sent-headers.ts';
 import { hasEarlierWorkers } from './ownership.ts';
 
 const REDACTED = '[redacted]';
-/** Headers that Posthorn makes itself. Those of events are not secret either. */
+/** Headers that Posthorn creates. They are not secret. Nor are those of events, which the caller adds. */
 const OWN =
   /^(?:content-.*|user-agent|webhook-.*|posthorn-.*|x-webhook-.*|x-github-(?:event|delivery)|x-hub-signature-256.*|stripe-signature.*|x-idempotency-key)$/;
 

@@ -1,4 +1,4 @@
-/** Inserts rows of the archive, unless they are there or were expunged. */
+/** Inserts rows of the archive, unless the database has them or they were expunged. */
 import type { ArchiveKind } from '../../domain/archive.ts';
 import { deliveryRangeOfEvent, firstIdAt, timeOfId, type Uuid } from '../../domain/ids.ts';
 import { DAY_MS } from '../../domain/retention.ts';

@@ -13,7 +13,7 @@ export const NEWEST_SECRET_FIRST = 's.expires_at desc nulls first, s.created_at 
 export interface SecretRotation {
   /** How long the previous secret still signs. Null: until it is revoked. */
   readonly overlapMs: number | null;
-  /** From when on the new secret signs the main header of a profile with room for one. Null: when it is the only one. */
+  /** When the new secret starts to sign the main header of a profile with room for one signature. Null: when it is the only secret. */
   readonly mainFrom?: 'now' | Date | null;
   /** The setting that the older secrets keep, because the new one cannot be used with it. */
   readonly keptSignature?: SignatureSetting;

@@ -29,14 +29,14 @@ export interface ExaminedEvents {
   readonly isEnd: boolean;
 }
 
-/** A statement examines no further event after this much data. */
+/** A statement stops after the event with which it has examined this much data. */
 const MAX_EXAMINED_BYTES = 64_000_000;
 
 const BYTES = 'coalesce(octet_length(q.data), 0)';
 
 /**
  * Looks for byte strings in the data of the `limit` newest events of the filter, or of fewer if they are large. There is no
- * index on payloads: it would cost every event, for a question that is asked about few.
+ * index on payloads: it would slow down every event for a search that few users need.
  */
 export async function examinePayloads(
   pool: Pool,

@@ -111,7 +111,7 @@ const SENDING_ENDPOINTS = `(select e.id from posthorn.endpoints e where e.enable
  * An estimate for a user who is about to start a task. Of each table, the newest `max` rows of one index are examined,
  * and those that match are counted. Older rows are not, even if few of the newest match.
  */
-export async function countDeliveries(pool: Pool, selection: Selection, max: number): Promise<Counted> {
+export async function countSelected(pool: Pool, selection: Selection, max: number): Promise<Counted> {
   const values: unknown[] = [];
   const bind = (value: unknown): string => `$${values.push(value)}`;
   const limit = bind(max);

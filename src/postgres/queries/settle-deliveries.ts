@@ -18,7 +18,7 @@ import { journalDeaths, journalOf } from './stats-journal.ts';
 // compared with itself row by row.
 const IS_OF_NEXT_OWNER =
   'q.started_at between to_timestamp(i.started_at + 2) and to_timestamp(i.started_at + 86400)';
-/** SQL: the later hold, unless the stored one was written while a clock was wrong: it would hide those that follow. */
+/** SQL: the later hold. Ignores a stored hold that was written while a clock was wrong: it would override all later ones. */
 const LATEST_HOLD = `
   case when h.hold_until > (select to_timestamp(c.hold_limit) from changes c where c.endpoint_id = h.endpoint_id)
        then excluded.hold_until else greatest(h.hold_until, excluded.hold_until) end`;
@@ -44,9 +44,9 @@ const SETTLE = {
     retried as (
       update posthorn.queue q
          set attempts = q.attempts + 1, due_at = to_timestamp(i.due_at), careful_starts = 0,
-             -- A start well after this attempt is one of the next owner, whose request is still on the wire. If it is a
-             -- requested probe, it stays one: otherwise yet another owner would start a second probe beside it. More than a
-             -- day after it, the clock was wrong when the start was recorded.
+             -- A start well after this attempt belongs to the next owner, whose request is still on the wire. If that request
+             -- is a requested probe, it stays one: otherwise yet another owner would start a second probe beside it. If the
+             -- start is more than a day after this attempt, the clock was wrong when it was recorded.
              started_at = case when ${IS_OF_NEXT_OWNER} then q.started_at end,
              probe_after_attempts = q.probe_after_attempts
                + (q.probe_after_attempts = q.attempts and coalesce(${IS_OF_NEXT_OWNER}, false))::int,

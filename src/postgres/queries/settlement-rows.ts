@@ -56,8 +56,8 @@ function toRow(settlement: Settlement, bodyStart: number | null) {
   };
 }
 
-/** The events of a batch share one request and one answer: their headers are packed once. */
-function rememberLast(pack: (headers: Headers) => string): (headers: Headers) => string {
+/** The events of a batch share one request and one answer, so their headers are packed once. */
+function memoizeLast(pack: (headers: Headers) => string): (headers: Headers) => string {
   let last: Headers | null = null;
   let packed = '';
   return (headers) => {
@@ -67,8 +67,8 @@ function rememberLast(pack: (headers: Headers) => string): (headers: Headers) =>
   };
 }
 type Headers = Readonly<Record<string, string>>;
-const packRequestHeaders = rememberLast(packHeaders);
-const packResponseHeaders = rememberLast((headers) => toStorableText(packReceivedHeaders(headers)));
+const packRequestHeaders = memoizeLast(packHeaders);
+const packResponseHeaders = memoizeLast((headers) => toStorableText(packReceivedHeaders(headers)));
 
 const roundMs = (ms: number | null | undefined): number | undefined =>
   ms === null || ms === undefined ? undefined : Math.round(ms);

@@ -16,7 +16,7 @@ export function journalOf(settlements: readonly Settlement[]): string | null {
   for (const { endpointId, tenant, verdict, agesFrom, attempt } of settlements) {
     if (attempt === null) continue;
     const { outcome, eventType, tries } = attempt;
-    // Nothing was sent: it must not count against the endpoint.
+    // No request was sent, so this must not count against the endpoint.
     if (outcome.error?.class === 'conversion_failed') {
       if (verdict.kind === 'dead') dead.push([endpointId, tenant, eventType, 1]);
       continue;

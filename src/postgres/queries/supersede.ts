@@ -6,7 +6,7 @@ import type { Client } from '../database.ts';
 export interface SupersedeTarget {
   readonly key: string;
   readonly by: Uuid;
-  /** Stays, besides `by`. Null: none. */
+  /** Another delivery that stays, besides `by`. Null: none. */
   readonly kept: Uuid | null;
   /** Only those with a lower id or acceptance number. Null: all. */
   readonly beforeId: Uuid | null;
@@ -17,7 +17,7 @@ export interface SupersedeTarget {
 export type IdOrder = 'asc' | 'desc';
 
 export interface SupersedeOptions {
-  /** Must not be superseded. */
+  /** Deliveries that must not be superseded. */
   readonly underWay: readonly Uuid[];
   /** At most this many end. */
   readonly limit: number;

@@ -93,7 +93,7 @@ export async function listTasks(
   return rows;
 }
 
-/** Waits for the chunk in progress; no other follows. Returns false if the task has already ended. */
+/** Cancels a task after its chunk in progress. Returns false if the task has already ended. */
 export async function cancelTask(client: Queryable, id: Uuid): Promise<boolean> {
   const { rowCount } = await client.query(
     `update posthorn.tasks set state = 'cancelled', runner = null, updated_at = now(), finished_at = now()
@@ -121,7 +121,7 @@ const lastEndOf = (ofTenant: string): string => `
  * the one that has waited longest. Tasks without a tenant share a turn.
  *
  * A task has no runner if it is new, its runner released it, or its runner sent no heartbeat for `silentMs`. A heartbeat in
- * the future is from before the clock stepped back and proves nothing; a runner that lives loses the task and nothing else.
+ * the future is from before the clock stepped back and proves nothing. If its runner is alive, it only loses the task.
  * Turns in the future do not count for the same reason. Materialized, because `skip locked … limit` must not be evaluated twice.
  * `claimed_by` says that this release knows the kind: claims of earlier ones without it are skipped (0035_notices.sql).
  */

@@ -18,8 +18,8 @@ export async function tryLock(
 
 /**
  * Endpoints most of whose deliveries died within the last day. Hours that began before the endpoint was last enabled do
- * not count, or it would be disabled again at once. Deliveries count only if their last attempt failed: that they
- * expired while the endpoint was paused is not the receiver's fault. Reads 25 rows per endpoint, by the hour.
+ * not count, or it would be disabled again at once. Deliveries count only if their last attempt failed: the
+ * receiver is not to blame for those that expired while the endpoint was paused. Reads 25 rows per endpoint, by the hour.
  *
  * A receiver that rejects everything for a minute after a bad deployment must not be disabled: its dead deliveries must
  * span `minMs`, and their share must still be exceeded within the last `minMs`. Reads this by the quarter of an hour, only

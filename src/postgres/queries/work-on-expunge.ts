@@ -14,8 +14,8 @@ export interface ExpungeOptions {
   /** The operator's tenant, which has the operational events about all tenants. */
   readonly operatorTenant: string;
   /**
-   * How long the task looks for new rows at least. Processes that have not heard of it may accept events for a moment, and
-   * requests on the wire end.
+   * The minimum time for which the task looks for new rows. Processes that do not know of it yet may accept events for a
+   * moment, and results of requests on the wire arrive.
    */
   readonly settleMs: number;
 }
@@ -38,7 +38,7 @@ export async function workOnExpunge(
     const found = rows[0];
     if (found === undefined) return { state: null, endpoints: [] };
     const { tenant, age_ms } = found;
-    // Without the mark the tenant accepts events, and those must stay.
+    // If the tenant is no longer marked as closed, it accepts events again, and those must stay.
     if (!(await isExpunging(client, tenant))) return stop(client, task);
     const deleted = await deleteTenantRows(client, { id: task.id, tenant }, max);
     let cursor: Uuid | null = found.cursor ?? FIRST_ID;

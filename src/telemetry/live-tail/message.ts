@@ -116,5 +116,5 @@ export function subjectOf({ event, data }: TailMessage): Subject {
 }
 
 /** Formats a server-sent event. JSON text contains no line breaks. */
-export const toText = (event: string, data: object): string =>
+export const toServerSentEvent = (event: string, data: object): string =>
   `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`;

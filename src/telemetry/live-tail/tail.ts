@@ -22,10 +22,10 @@ import {
   subjectOf,
   type TailFilter,
   type TailMessage,
-  toText,
+  toServerSentEvent,
 } from './message.ts';
 import type { TailTransport } from './tail-channels.ts';
-import { type Batch, decodeBatch, decodeInterest, encodeBatch, encodeInterest } from './wire.ts';
+import { decodeBatch, decodeInterest, encodeBatch, encodeInterest, type TailBatch } from './wire.ts';
 
 export interface Watcher {
   readonly filter: TailFilter;
@@ -47,7 +47,7 @@ export interface LiveTailOptions {
 const FLUSH_MS = 100;
 /** The budget of messages that only watchers of all tenants want. No tenant has this name. */
 const ALL_TENANTS = '';
-/** Others stop sending to a process after this many missing announcements. */
+/** Other processes stop sending to a process that has missed this many announcements. */
 export const MAX_MISSED_ANNOUNCEMENTS = 3;
 
 export class LiveTail implements Service {
@@ -210,16 +210,16 @@ export class LiveTail implements Service {
     notifier.publish('tail', encodeBatch({ from: processName, messages, skipped }));
   }
 
-  #show(shown: readonly { message: TailMessage; subject: Subject }[], skipped: Batch['skipped']): void {
+  #show(shown: readonly { message: TailMessage; subject: Subject }[], skipped: TailBatch['skipped']): void {
     if (this.#watchers.size === 0) return;
     const all = Object.values(skipped).reduce((sum, number) => sum + number, 0);
-    const texts = shown.map(({ message }) => toText(message.event, message.data));
+    const texts = shown.map(({ message }) => toServerSentEvent(message.event, message.data));
     for (const watcher of this.#watchers) {
       const { filter } = watcher;
       const fitting = texts.filter((_, index) => matches(filter, shown[index]!.subject));
       // A tenant must not learn how much others do.
       const missing = filter.tenant === null ? all : (skipped[filter.tenant] ?? 0);
-      if (missing > 0) fitting.push(toText('sampled', { skipped: missing }));
+      if (missing > 0) fitting.push(toServerSentEvent('sampled', { skipped: missing }));
       // In one write: a watcher checks between two writes whether its client keeps up.
       if (fitting.length > 0) watcher.show(fitting.join(''), fitting.length);
     }

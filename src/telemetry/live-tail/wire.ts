@@ -6,7 +6,7 @@ const MAX_BYTES = 7_900;
 /** More filters than this are announced as one that matches everything. */
 const MAX_FILTERS = 15;
 
-export interface Batch {
+export interface TailBatch {
   readonly from: string;
   readonly messages: readonly TailMessage[];
   /** How many messages were left out, by tenant. */
@@ -14,7 +14,7 @@ export interface Batch {
 }
 
 /** Splits a batch into payloads. A message that is too large for one is left out. */
-export function encodeBatch({ from, messages, skipped }: Batch): string[] {
+export function encodeBatch({ from, messages, skipped }: TailBatch): string[] {
   const frame = (parts: readonly string[], left: object): string =>
     `{"from":${JSON.stringify(from)},"messages":[${parts.join(',')}],"skipped":${JSON.stringify(left)}}`;
   const payloads: string[] = [];
@@ -45,8 +45,8 @@ export function encodeBatch({ from, messages, skipped }: Batch): string[] {
 }
 
 /** Throws if the payload is invalid. */
-export function decodeBatch(payload: string): Batch {
-  const { from, messages, skipped } = JSON.parse(payload) as Record<keyof Batch, unknown>;
+export function decodeBatch(payload: string): TailBatch {
+  const { from, messages, skipped } = JSON.parse(payload) as Record<keyof TailBatch, unknown>;
   if (
     typeof from !== 'string' ||
     !Array.isArray(messages) ||
@@ -90,7 +90,7 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 const isMessage = (value: unknown): value is TailMessage =>
   isObject(value) && EVENTS.has(value.event) && isObject(value.data);
 
-const areCounts = (value: unknown): value is Batch['skipped'] =>
+const areCounts = (value: unknown): value is TailBatch['skipped'] =>
   isObject(value) && Object.values(value).every((count) => typeof count === 'number');
 
 const isFilter = (value: unknown): value is TailFilter =>

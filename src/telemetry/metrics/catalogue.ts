@@ -1,16 +1,8 @@
 /**
  * All metrics. docs/metrics.md is generated from this table, and the alert rules and the dashboard may use no others.
  * The number of values of a label is bounded; endpoints are never labels.
- *
- * By default each process reports its own part, and the sum is the total. `scope: 'database'`: a value of the whole
- * database, which only the process that owns shard 0 reports.
  */
-export interface MetricDefinition {
-  readonly type: 'counter' | 'gauge' | 'histogram';
-  readonly help: string;
-  readonly labels?: readonly string[];
-  readonly scope?: 'database';
-}
+import type { MetricDefinition } from './metric-definition.ts';
 
 export const catalogue = {
   // --- accepting

@@ -16,7 +16,7 @@ export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
  * Formats samples as Prometheus text. Groups the samples of all processes by metric, as the format requires. Also lists
  * metrics without samples, so that readers see that they exist.
  */
-export function toText(samples: readonly Sample[]): string {
+export function toPrometheusText(samples: readonly Sample[]): string {
   const byName = new Map<MetricName, Sample[]>();
   for (const sample of samples) {
     const others = byName.get(sample.name);

@@ -5,7 +5,7 @@ export class KafkaMetrics {
   readonly #stored = new Map<string, number>();
   readonly #rejected = new Map<string, number>();
 
-  /** Of the accept topic. Null: it is not written to. */
+  /** The counts of the accept topic. Null: this process does not write to it. */
   acceptLog: { readonly confirmed: number; readonly failures: number } | null = null;
 
   /** Topics are settings, so their number is bounded. */

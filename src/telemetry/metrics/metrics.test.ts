@@ -3,7 +3,7 @@ import type { WaitingDelivery } from '../../domain/delivery.ts';
 import type { AttemptOutcome } from '../../domain/outcome.ts';
 import { AttemptMetrics } from './attempt-metrics.ts';
 import { catalogue, metricNames } from './catalogue.ts';
-import { addLabels, type Sample, toText } from './exposition.ts';
+import { addLabels, type Sample, toPrometheusText } from './exposition.ts';
 import { Histogram } from './histogram.ts';
 import { Metrics } from './metrics.ts';
 
@@ -20,7 +20,7 @@ describe('Histogram', () => {
     const histogram = new Histogram([1, 5]);
     for (const value of [0.5, 3, 7]) histogram.observe(value);
     metrics.addSource((add) => add.histogram('posthorn_commit_items', histogram, { stage: 'accept' }));
-    expect(toText(metrics.read())).toContain(
+    expect(toPrometheusText(metrics.read())).toContain(
       `posthorn_commit_items_bucket{stage="accept",le="1"} 1
 posthorn_commit_items_bucket{stage="accept",le="5"} 2
 posthorn_commit_items_bucket{stage="accept",le="+Inf"} 3
@@ -33,7 +33,7 @@ posthorn_commit_items_count{stage="accept"} 3
 
 describe('the Prometheus text', () => {
   it('lists every metric, with samples or without', () => {
-    const text = toText([]);
+    const text = toPrometheusText([]);
     for (const name of metricNames) expect(text).toContain(`# TYPE ${name} ${catalogue[name].type}\n`);
   });
 
@@ -42,14 +42,14 @@ describe('the Prometheus text', () => {
       { name: 'posthorn_in_flight', labels: {}, value: 1 },
       { name: 'posthorn_unsettled', labels: {}, value: 2 },
     ];
-    const text = toText([...addLabels(one, { process: '1' }), ...addLabels(one, { process: '2' })]);
+    const text = toPrometheusText([...addLabels(one, { process: '1' }), ...addLabels(one, { process: '2' })]);
     expect(text).toContain(
       'posthorn_in_flight gauge\nposthorn_in_flight{process="1"} 1\nposthorn_in_flight{process="2"} 1\n',
     );
   });
 
   it('escapes characters that would end a label', () => {
-    const text = toText([
+    const text = toPrometheusText([
       { name: 'posthorn_dead_letters_by_tenant', labels: { tenant: 'a"b\\c\nd' }, value: 1 },
     ]);
     expect(text).toContain('posthorn_dead_letters_by_tenant{tenant="a\\"b\\\\c\\nd"} 1\n');
@@ -85,7 +85,7 @@ describe('AttemptMetrics', () => {
   const read = (counted: AttemptMetrics): string => {
     const metrics = new Metrics();
     metrics.addSource(counted.source);
-    return toText(metrics.read());
+    return toPrometheusText(metrics.read());
   };
 
   it('counts attempts by event type and failures by reason, and measures the time from acceptance to delivery', () => {

@@ -10,7 +10,7 @@ import { codeLinks, operationView, problemAnchor } from './operation-view.ts';
 import { fieldTable, rowsOf, schemaAnchor, typeOf } from './schema-view.ts';
 import { STYLE } from './style.ts';
 
-/** The page may load nothing. Its style is allowed by its hash. */
+/** The page may load nothing. The policy allows its style by a hash. */
 export const PAGE_POLICY = [
   "default-src 'none'",
   `style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`,
