@@ -7,17 +7,19 @@
  *
  * Needs Java and the jars of Kafka (test/support/kafka/README.md). Takes two to five minutes; gives up after ten.
  */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import { type AddressInfo, createServer as createTcpServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { startEmbeddedPostgres } from '../src/postgres/embedded/index.ts';
+import { freePort } from '../test/support/free-port.ts';
 import { missingKafka, TestBroker } from '../test/support/kafka/broker.ts';
 
 const GIVE_UP_MS = 600_000;
@@ -81,15 +83,6 @@ async function until(what: string, isTrue: () => Promise<boolean>): Promise<void
     if (Date.now() - startedAt > GIVE_UP_MS) throw new Error(`gave up waiting: ${what}`);
     await pause(100);
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createTcpServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 /** Counts the deliveries of each event. */

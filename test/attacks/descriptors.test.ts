@@ -1,13 +1,14 @@
 /** Someone exhausts the descriptors of the process: deliveries continue, and no failure counts against a receiver. */
+
 import { connect, type Socket } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
 import { createTestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
 import {
   createEndpoint,
   deliveriesOf,
   expectStatus,
-  freePort,
   newReceiver,
   publish,
   startTestPosthorn,

@@ -1,7 +1,9 @@
 /** A stranger reads the metrics through a proxy on the same machine, or by a name that resolves to it. */
+
 import { expect, it, onTestFinished } from 'vitest';
 import { createTestDatabase } from '../support/database.ts';
-import { expectStatus, freePort, startTestPosthorn, usePosthorn } from '../support/posthorn.ts';
+import { freePort } from '../support/free-port.ts';
+import { expectStatus, startTestPosthorn, usePosthorn } from '../support/posthorn.ts';
 import { exchange } from '../support/raw-http.ts';
 
 const posthorn = usePosthorn({ inProcess: true });

@@ -1,8 +1,8 @@
 /** The system under test: PostgreSQL, workers and API servers as real processes, and the cables between them. */
+
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { openDirectory } from '../../scripts/open-directory.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/postgres/embedded/index.ts';
+import { freePort } from '../support/free-port.ts';
 import { Cable } from './cable.ts';
 import { Child, type ChildOptions, type Exit } from './child.ts';
 import { DatabaseTime } from './database-clock.ts';
@@ -372,12 +373,4 @@ export class System {
     await this.postgres.stop();
     if (this.#siblingsDirectory !== null) await rm(this.#siblingsDirectory, { recursive: true, force: true });
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

@@ -342,6 +342,9 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         await expect(store.acceptLog.append([good, bad], options)).rejects.toMatchObject({
           failure: 'invalid_row',
         });
+        await expect(store.acceptLog.append([bad], options)).rejects.toMatchObject({
+          failure: 'invalid_row',
+        });
         expect(await waitingIds()).toEqual([]);
         expect(await store.acceptLog.append([good], options)).toEqual(ALL);
       });

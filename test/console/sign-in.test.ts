@@ -1,8 +1,10 @@
 /** Signing in with OpenID Connect instead of a key. */
+
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { freePort } from '../support/free-port.ts';
 import { CLIENT, startProvider, type TestProvider } from '../support/identity-provider.ts';
-import { freePort, startTestPosthorn, type TestPosthorn } from '../support/posthorn.ts';
+import { startTestPosthorn, type TestPosthorn } from '../support/posthorn.ts';
 import { findViolations, needsBrowser, useBrowser } from './support/browser.ts';
 
 let database: TestDatabase;

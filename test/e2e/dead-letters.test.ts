@@ -359,18 +359,19 @@ describe('DLQ-2: by filter, as a background task', () => {
     await held.query('begin');
     await held.query('select from posthorn.endpoints where tenant = $1 for update', [tenant]);
     const { body: task } = await expectStatus(posthorn.api('POST', `/v1/endpoints/${id}/replay`), 202);
-    const waitForLocks = (what: string, count: number) =>
+    const waitForLock = (what: string, statement: string) =>
       eventually(what, async () => {
-        const [row] = await posthorn.database.query<{ waiting: number }>(
-          `select count(*)::int as waiting from pg_stat_activity
+        const waiting = await posthorn.database.query(
+          `select from pg_stat_activity
             where datname = current_database() and wait_event_type = 'Lock' and wait_event in ('transactionid', 'tuple')
-              and query ~ 'posthorn.tasks'`,
+              and query ~ $1`,
+          [statement],
         );
-        return row!.waiting >= count;
+        return waiting.length > 0;
       });
-    await waitForLocks('the chunk waits for the endpoint', 1);
+    await waitForLock('the chunk waits for the endpoint', 'posthorn.tasks');
     const cancelled = posthorn.api('POST', `/v1/tasks/${task.id}/cancel`);
-    await waitForLocks('the cancel waits for the chunk', 2);
+    await waitForLock('the cancel waits for the chunk', "update posthorn.tasks set state = 'cancelled'");
     await held.query('commit');
     await held.end();
     const { body } = await expectStatus(cancelled, 200);

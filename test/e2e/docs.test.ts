@@ -3,6 +3,7 @@
  * 8787 becomes the port of this test's server, 9000 a free port, and invented host names become real ones.
  * test/support/doc-blocks.ts explains the marks of a block.
  */
+
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
@@ -19,11 +20,11 @@ import {
   readBlocks,
 } from '../support/doc-blocks.ts';
 import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
 import { missingProgram, needs } from '../support/needs.ts';
 import { temporaryDirectory } from '../support/postgres.ts';
 import {
   createEndpoint,
-  freePort,
   MAIN,
   newReceiver,
   publish,

@@ -1,12 +1,13 @@
 /** What `/metrics` shows of what really happens (OBS-1, DLQ-4, FAN-3), to whom, and with several processes. */
+
 import { expect, onTestFinished, test } from 'vitest';
 import { catalogue, definitionOf, type MetricName } from '../../src/telemetry/metrics/index.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
 import {
   createEndpoint,
   expectStatus,
-  freePort,
   newReceiver,
   newTenant,
   publish,

@@ -1,15 +1,11 @@
 /** Signing in to the console with OpenID Connect, against a real provider. */
+
 import { createHmac } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { freePort } from '../support/free-port.ts';
 import { CLIENT, startProvider, type TestProvider } from '../support/identity-provider.ts';
-import {
-  type CallOptions,
-  expectStatus,
-  freePort,
-  startTestPosthorn,
-  type TestPosthorn,
-} from '../support/posthorn.ts';
+import { type CallOptions, expectStatus, startTestPosthorn, type TestPosthorn } from '../support/posthorn.ts';
 
 let database: TestDatabase;
 let provider: TestProvider;

@@ -2,6 +2,7 @@
  * OBS-2 on real values, for problems of Posthorn itself: a node with three processes, of which one is suspended, and a
  * locked database. promtool decides which alerts fire. See alerts.test.ts.
  */
+
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import pg from 'pg';
@@ -12,10 +13,10 @@ import { ABOUT_TIME, expectAlerts, judged, named } from '../support/alerts.ts';
 import { newArchive } from '../support/archive-folder.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
 import {
   createEndpoint,
   expectStatus,
-  freePort,
   newReceiver,
   startTestPosthorn,
   type TestPosthorn,

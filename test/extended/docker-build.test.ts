@@ -2,6 +2,7 @@
  * The Dockerfile without Docker: the files that .dockerignore leaves, the commands of the build stage, and the program
  * from the files that the image copies. Does not check the base images.
  */
+
 import { execFile, execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, realpath, rename, rm } from 'node:fs/promises';
@@ -13,8 +14,9 @@ import { cleanEnvironment, copyCheckout } from '../support/clone.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { ROOT } from '../support/doc-blocks.ts';
 import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
 import { missingProgram, needs } from '../support/needs.ts';
-import { freePort, TEST_SETTINGS } from '../support/posthorn.ts';
+import { TEST_SETTINGS } from '../support/posthorn.ts';
 import { startProcess } from '../support/processes.ts';
 
 const run = promisify(execFile);

@@ -1,4 +1,5 @@
 /** The commands of docs/operate/deploy.md, "One file": a file that holds Node, the program, the migrations and the console. */
+
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { readdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -7,9 +8,10 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createTestDatabase } from '../support/database.ts';
 import { ROOT } from '../support/doc-blocks.ts';
 import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
 import { needs } from '../support/needs.ts';
 import { temporaryDirectory } from '../support/postgres.ts';
-import { ADMIN_KEY, freePort, newReceiver, TEST_SETTINGS } from '../support/posthorn.ts';
+import { ADMIN_KEY, newReceiver, TEST_SETTINGS } from '../support/posthorn.ts';
 
 const POSTJECT = ['--yes', 'postject@1.0.0-alpha.6', '--help'];
 const missing =

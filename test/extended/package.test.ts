@@ -2,6 +2,7 @@
  * The package as users get it: the commands of README.md on a clean copy of the checkout, then `npm pack` and the
  * tarball in another directory. npm uses its cache as far as possible.
  */
+
 import { execFileSync, type SpawnOptions, spawn } from 'node:child_process';
 import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -10,7 +11,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { cleanEnvironment, copyCheckout } from '../support/clone.ts';
 import { readBlocks } from '../support/doc-blocks.ts';
 import { eventually } from '../support/eventually.ts';
-import { freePort } from '../support/posthorn.ts';
+import { freePort } from '../support/free-port.ts';
 import { startReceiver } from '../support/receiver.ts';
 
 /** npm may have to download packages that are not in its cache, and what the registry says about each of them. */

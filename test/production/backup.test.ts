@@ -1,4 +1,5 @@
 /** The commands of docs/operate/backup.md, as printed, on an installed PostgreSQL. Only the paths differ. */
+
 import { execFile } from 'node:child_process';
 import { chown, mkdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -8,10 +9,10 @@ import { ensureServerUser, isRoot } from '../../src/postgres/embedded/server-use
 import { type Clusters, missingClusters, openClusters, PROGRAMS, urlOn } from '../support/clusters.ts';
 import { readBlocks } from '../support/doc-blocks.ts';
 import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
 import { needs } from '../support/needs.ts';
 import {
   createEndpoint,
-  freePort,
   MAIN,
   newReceiver,
   publish,

@@ -2,17 +2,18 @@
  * A standby takes the place of the primary under running servers: what docs/operate/failover.md says, with its commands
  * as printed. Only addresses and paths differ.
  */
+
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ensureServerUser, isRoot } from '../../src/postgres/embedded/server-user.ts';
 import { type Clusters, missingClusters, openClusters, PROGRAMS, urlOn } from '../support/clusters.ts';
 import { readBlocks } from '../support/doc-blocks.ts';
 import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
 import { needs } from '../support/needs.ts';
 import {
   arrivals,
   createEndpoint,
   expectStatus,
-  freePort,
   MAIN,
   newReceiver,
   publish,

@@ -2,6 +2,7 @@
  * What an operator does with the pages of docs/operate, one after the other: two nodes on their own PostgreSQL behind a
  * transaction pooler, a restart of both in turn, a backup, a restore, `posthorn doctor`.
  */
+
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -9,12 +10,12 @@ import { startBalancer } from '../support/balancer.ts';
 import { missingClusters, openClusters, PROGRAMS, urlOn } from '../support/clusters.ts';
 import { readBlocks } from '../support/doc-blocks.ts';
 import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
 import { needs } from '../support/needs.ts';
 import { startPrintedPgbouncer, whyNoPgbouncer } from '../support/pgbouncer.ts';
 import {
   arrivals,
   createEndpoint,
-  freePort,
   MAIN,
   newReceiver,
   publish,

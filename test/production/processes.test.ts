@@ -1,12 +1,13 @@
 /** `serve --processes N` accepts and delivers as one server, also after one of its children is killed. */
+
 import { expect, onTestFinished, test } from 'vitest';
 import { scrape } from '../support/alerts.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
 import {
   arrivals,
   createEndpoint,
-  freePort,
   newReceiver,
   startTestPosthorn,
   untilDeliveries,

@@ -1,11 +1,12 @@
 /** `/readyz` is 200 only if events can be accepted and workers deliver them. */
+
 import { expect, onTestFinished, test } from 'vitest';
 import { createTestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
 import { lockRows } from '../support/lock-rows.ts';
 import {
   createEndpoint,
-  freePort,
   MAIN,
   newReceiver,
   publish,

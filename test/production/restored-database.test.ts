@@ -1,12 +1,13 @@
 /** The database is taken back to an earlier time under running servers, as an operator's restore of a dump does. */
+
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
 import {
   createEndpoint,
   expectStatus,
-  freePort,
   newReceiver,
   publish,
   startTestPosthorn,

@@ -1,4 +1,5 @@
 /** Two nodes are restarted in turn behind a load balancer that follows `/readyz`: no request of a producer fails. */
+
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -9,8 +10,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Balancer, startBalancer } from '../support/balancer.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
 import { missingProgram, needs } from '../support/needs.ts';
-import { ADMIN_KEY, freePort, startTestPosthorn, type TestPosthorn } from '../support/posthorn.ts';
+import { ADMIN_KEY, startTestPosthorn, type TestPosthorn } from '../support/posthorn.ts';
 import { CONNECTIONS, type Publisher, type PublishResult, publishWithUndici } from '../support/publisher.ts';
 
 const CLIENTS = fileURLToPath(new URL('./clients', import.meta.url));

@@ -1,12 +1,14 @@
 /** Intake while the processes that deliver are the limit, with real processes and a real database. */
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { readEnvironment } from '../../bench/process-figures.ts';
 import { scrape } from '../support/alerts.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
 import { NOT_LINUX, needs } from '../support/needs.ts';
-import { createEndpoint, freePort, newReceiver, startTestPosthorn } from '../support/posthorn.ts';
+import { createEndpoint, newReceiver, startTestPosthorn } from '../support/posthorn.ts';
 import { childrenOf } from '../support/process-tree.ts';
 
 const SHED_COMMIT_MS = 300;

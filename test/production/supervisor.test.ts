@@ -1,4 +1,5 @@
 /** `serve --processes N` if the supervisor or children are killed, and if the database cannot be reached. */
+
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -7,8 +8,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
 import { NOT_LINUX, needs } from '../support/needs.ts';
-import { freePort, MAIN, TEST_SETTINGS } from '../support/posthorn.ts';
+import { MAIN, TEST_SETTINGS } from '../support/posthorn.ts';
 import { childrenOf, hasProcessTree, isAlive } from '../support/process-tree.ts';
 import { startProcess, type TestProcess } from '../support/processes.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';

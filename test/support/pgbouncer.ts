@@ -1,4 +1,5 @@
 /** A real PgBouncer in front of a server that needs no password. */
+
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chown, rm, writeFile } from 'node:fs/promises';
@@ -8,8 +9,8 @@ import { openDirectory } from '../../scripts/open-directory.ts';
 import { ensureServerUser, isRoot } from '../../src/postgres/embedded/server-user.ts';
 import { readBlocks } from './doc-blocks.ts';
 import { eventually } from './eventually.ts';
+import { freePort } from './free-port.ts';
 import type { PostgresqlServer } from './postgresql-versions.ts';
-import { freePort } from './posthorn.ts';
 
 /** Debian installs it in /usr/sbin, which is only on root's PATH. */
 const PATH = `${process.env.PATH ?? ''}:/usr/sbin`;

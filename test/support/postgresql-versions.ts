@@ -1,9 +1,9 @@
 /** Servers of every supported PostgreSQL version. scripts/fetch-postgresql.sh fetches 15 to 17. */
+
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { chown, rm } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
@@ -12,6 +12,7 @@ import { findBinaries } from '../../src/postgres/embedded/binaries.ts';
 import { copyWhereReachable } from '../../src/postgres/embedded/copy-binaries.ts';
 import { type RunAs, runCommand, serverEnvironment } from '../../src/postgres/embedded/run-command.ts';
 import { canEnter, ensureServerUser, isRoot } from '../../src/postgres/embedded/server-user.ts';
+import { freePort } from './free-port.ts';
 
 export const SUPPORTED = [15, 16, 17, 18] as const;
 export type Major = (typeof SUPPORTED)[number];
@@ -45,15 +46,6 @@ async function programs(major: Major, runAs: RunAs): Promise<string> {
   if (runAs === undefined || (await canEnter(runAs, native))) return path.join(native, 'bin');
   const copy = await copyWhereReachable({ native, label: `test-${major}` }, SYSTEM_DIRECTORY, runs);
   return path.join(copy.native, 'bin');
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 /** A new, empty cluster of this version. The caller stops it. */

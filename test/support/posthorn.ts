@@ -6,7 +6,6 @@
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { Agent, request } from 'undici';
@@ -261,16 +260,6 @@ export function usePosthorns<const Each extends readonly SharedOptions[]>(
     }),
   );
   return shared as unknown as { readonly [Index in keyof Each]: SharedPosthorn };
-}
-
-/** For programs that cannot report which port they chose. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 /** A receiver that is closed after the test. */

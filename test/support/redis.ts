@@ -1,11 +1,12 @@
 /** A real Redis or Valkey for tests, without files. */
+
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
 import { openDirectory } from '../../scripts/open-directory.ts';
 import { openRedisSession } from '../../src/redis/index.ts';
 import { eventually } from './eventually.ts';
+import { freePort } from './free-port.ts';
 
 const PROGRAM = ['redis-server', 'valkey-server'].find((name) => spawnSync(name, ['--version']).status === 0);
 
@@ -95,13 +96,4 @@ export async function startRedis({ password = null }: { password?: string | null
       await rm(directory, { recursive: true, force: true });
     },
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }

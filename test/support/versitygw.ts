@@ -1,12 +1,13 @@
 /** Starts versitygw, an independent S3 server: from the PATH, or from where scripts/fetch-versitygw.sh puts it. */
+
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { eventually } from './eventually.ts';
+import { freePort } from './free-port.ts';
 
 const FETCHED = fileURLToPath(new URL('../../node_modules/.cache/versitygw/versitygw', import.meta.url));
 
@@ -71,12 +72,4 @@ export async function startVersitygw(...buckets: string[]): Promise<Versitygw> {
       await rm(folder, { recursive: true, force: true });
     },
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { readonly port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

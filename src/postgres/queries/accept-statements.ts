@@ -51,6 +51,8 @@ const current = (check: VersionCheck, tenants = '$3::text[]'): string => `curren
        where not exists (select from posthorn.tenants t
                           where t.expunging_at is not null and t.id = any (${tenants}) and posthorn.refuse_publish(t.id)))`;
 
+// `#> '{}'` returns the options unchanged and rejects U+0000 in them, which the type json takes and jsonb does not.
+
 // The usual case: no keys, first try. The statement that writes also reads the version, and a batch that was matched
 // against older endpoints of its tenants writes nothing.
 const plain = (check: VersionCheck, skips: boolean) => ({
@@ -61,7 +63,7 @@ const plain = (check: VersionCheck, skips: boolean) => ({
     }
     accepted as (
       insert into posthorn.events (id, tenant, type, data, deliveries, options)
-      select id, tenant, type, substring($13::bytea from start for length), fanout, (($14::text[])[n])::json
+      select id, tenant, type, substring($13::bytea from start for length), fanout, ($14::text[])[n]::json #> '{}'
         from ${INCOMING} where (select version from current) = $1
     ),
     queued as (
@@ -84,7 +86,7 @@ const single = (check: VersionCheck): Statement => ({
     with ${current(check, 'array[$3::text]')},
     accepted as (
       insert into posthorn.events (id, tenant, type, data, deliveries, options)
-      select $2::uuid, $3::text, $4::text, $5::bytea, $6::int, $7::json where (select version from current) = $1
+      select $2::uuid, $3::text, $4::text, $5::bytea, $6::int, $7::json #> '{}' where (select version from current) = $1
     ),
     queued as (
       insert into posthorn.queue (id, endpoint_id, due_at, ages_from, fifo, tenant, event_type)
@@ -201,7 +203,7 @@ const guarded = (check: VersionCheck, from: Origin, variant: Variant): Statement
     ),
     accepted as (
       insert into posthorn.events (id, tenant, type, data, deliveries, idempotency_key, options)
-      select id, tenant, type, substring($13::bytea from start for length), fanout, key, (($14::text[])[n])::json
+      select id, tenant, type, substring($13::bytea from start for length), fanout, key, ($14::text[])[n]::json #> '{}'
         from incoming where key is null or id = any (array(select event_id from won))
           on conflict (id) do nothing
       returning id

@@ -1,12 +1,14 @@
 /** Real Kafka brokers (KRaft). See README.md beside this file. */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { type AddressInfo, connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { freePort } from '../free-port.ts';
 import { missingProgram } from '../needs.ts';
 
 const here = fileURLToPath(new URL('.', import.meta.url));
@@ -172,15 +174,6 @@ export class TestBroker {
       stdio: 'ignore',
     });
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 const START_TIMEOUT_MS = 90_000;
