@@ -315,7 +315,7 @@ function createSendingParts(ports: EnginePorts, stages: EngineStages, config: En
   });
   const load = new LoadMeter({ clock });
   const settler = createSettler(ports, stages, config, { progress, ownership, load });
-  const payloads = new Payloads({ events: ports.eventLookup, onProblem });
+  const payloads = new Payloads({ events: ports.eventLookup, clock, onProblem });
   const batchRecorder = new BatchRecorder({ queue, clock, ownership, onProblem });
   followExpunges(ports, stages, { ownership, payloads });
   const attempts = new Attempts({

@@ -8,7 +8,9 @@ const MIB = 1024 * 1024;
 
 function start(bytes: number) {
   const reads: Uuid[] = [];
+  const time = { ms: 0 };
   const payloads = new Payloads({
+    clock: { monotonic: () => time.ms },
     events: {
       load: async (ids) => {
         reads.push(...ids);
@@ -21,7 +23,7 @@ function start(bytes: number) {
   });
   const load = (id: Uuid) =>
     new Promise<EventContent | null | undefined>((resolve) => payloads.load(id, resolve));
-  return { payloads, load, reads };
+  return { payloads, load, reads, time };
 }
 
 test('an event with several deliveries is read once while it is among the latest', async () => {
@@ -43,4 +45,14 @@ test('a payload that was deleted is neither read nor returned from the cache', a
   payloads.expunge(id);
   expect(await load(id)).toBeNull();
   expect(reads).toEqual([id]);
+});
+
+test('ids of expunged events do not displace each other, and are forgotten when no renewal repeats them', () => {
+  const { payloads, time } = start(10);
+  const ids = Array.from({ length: 30_000 }, () => newEventId(Date.now()));
+  for (const id of ids) payloads.expunge(id);
+  expect(ids.every((id) => payloads.isExpunged(id))).toBe(true);
+  time.ms += 200_000;
+  payloads.expunge(newEventId(Date.now()));
+  expect(ids.some((id) => payloads.isExpunged(id))).toBe(false);
 });

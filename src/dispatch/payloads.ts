@@ -4,6 +4,7 @@
  * one. Removing single events, oldest first, took 4 µs per event.
  */
 import { Batcher } from '../domain/batcher.ts';
+import type { Clock } from '../domain/clock.ts';
 import type { EventContent } from '../domain/event.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { EventLookup } from '../ports/accept-log.ts';
@@ -18,6 +19,7 @@ interface Waiting {
 
 export interface PayloadsOptions {
   readonly events: EventLookup;
+  readonly clock: Pick<Clock, 'monotonic'>;
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
@@ -25,15 +27,19 @@ const BATCH_EVENTS = 200;
 const GENERATION_BYTES = 4 * 1024 * 1024;
 const MAX_CACHED_BYTES = 1024 * 1024;
 const EVENT_OVERHEAD_BYTES = 200;
-/** How many expunged ids are kept. It must exceed the number of expunged deliveries that lanes may still have in memory. */
-const MAX_EXPUNGED = 10_000;
+/**
+ * How long expunged ids are kept: longer than renewals of the lease repeat them (two minutes), and than a request is prepared. Not a
+ * number of ids: then somebody who expunges many events could displace one whose request is being prepared.
+ */
+const KEEP_EXPUNGED_MS = 150_000;
 
 export class Payloads {
   readonly #options: PayloadsOptions;
   #young = new Map<Uuid, EventContent>();
   #old = new Map<Uuid, EventContent>();
   #youngBytes = 0;
-  readonly #expunged = new Set<Uuid>();
+  /** When each id was expunged, on the monotonic clock, oldest first. */
+  readonly #expunged = new Map<Uuid, number>();
   readonly #batcher: Batcher<Waiting>;
 
   constructor(options: PayloadsOptions) {
@@ -50,12 +56,13 @@ export class Payloads {
   expunge(id: Uuid): void {
     this.#young.delete(id);
     this.#old.delete(id);
-    this.#expunged.add(id);
-    if (this.#expunged.size > MAX_EXPUNGED)
-      for (const oldest of this.#expunged) {
-        this.#expunged.delete(oldest);
-        break;
-      }
+    const now = this.#options.clock.monotonic();
+    this.#expunged.delete(id);
+    this.#expunged.set(id, now);
+    for (const [oldest, expungedAt] of this.#expunged) {
+      if (now - expungedAt <= KEEP_EXPUNGED_MS) break;
+      this.#expunged.delete(oldest);
+    }
   }
 
   isExpunged(id: Uuid): boolean {

@@ -204,6 +204,19 @@ export function describeTaskStore(name: string, createFixture: CreateStoreFixtur
       expect(turns).toEqual([ofBusy[0], ofOther[0], ofBusy[1], ofOther[1], ofBusy[2]]);
     });
 
+    it('does not forget the turn of a tenant that cancels tasks before their turn', async () => {
+      const create = (tenant: string) => store.createTask({ kind: 'replay', selection: { tenant } });
+      const ofOther = await create('other');
+      await store.tasks.runChunk(await claim(), 10);
+      expect(await store.findTask(ofOther)).toMatchObject({ state: 'done' });
+      await create('busy');
+      await store.tasks.runChunk(await claim(), 10);
+      for (let n = 0; n < 25; n += 1) await store.cancelTask(await create('busy'));
+      await create('busy');
+      const next = await create('other');
+      expect((await claim()).id).toBe(next);
+    });
+
     it('does nothing for a task that was cancelled', async () => {
       const ids = await acceptDead(2);
       const id = await store.createTask({ kind: 'replay', selection: {} });

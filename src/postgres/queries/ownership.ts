@@ -67,13 +67,11 @@ const isIn = (region: string, shard: string): string =>
 const renewalOf = (worker: string): string =>
   `${worker}.renewals || ' ' || extract(epoch from ${worker}.renewed_at)`;
 
-/** The most expunged events that a renewal returns. A worker remembers as many. */
-const MAX_EXPUNGED_EVENTS = 10_000;
-
 // Renews the lease and returns our shards in one statement. No row: other workers declared us dead. The commit does not
 // wait for the disk: a crash of the database ends every lease anyway, and a slow disk must not stop deliveries. It does
 // wait for a synchronous standby: a primary that has been replaced must not renew leases. If `is_balanced` is true,
 // the worker skips the other statements of a heartbeat: in a quiet deployment they were most of the database's work.
+// `expunged_events` has no limit: an event that is left out might be sent.
 const RENEW = {
   name: 'renew',
   text: `
@@ -98,8 +96,7 @@ const RENEW = {
                                 where s.owner = r.id), '[]') end as shards,
            (select free = 0 and mine_of_region <= ${fairShare('(select region from before)')} from counted) as is_balanced,
            array(select x.id from posthorn.expunged x
-                  where x.kind = 'event' and x.settle_until > now() + ${SETTLE_TIME} - interval '2 minutes'
-                  order by x.settle_until desc limit ${MAX_EXPUNGED_EVENTS}) as expunged_events,
+                  where x.kind = 'event' and x.settle_until > now() + ${SETTLE_TIME} - interval '2 minutes') as expunged_events,
            array(select w.id || ' ' || ${renewalOf('w')} from posthorn.workers w where w.id <> r.id) as others,
            case when $5 then array(select g.number from posthorn.regions g
                                     where not exists (select from posthorn.workers w where w.region = g.number and not w.stopping)

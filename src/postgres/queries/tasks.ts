@@ -110,11 +110,14 @@ export interface ClaimedTask extends TaskView {
 const IS_OPEN = "state in ('queued', 'running')";
 const IS_FREE = `(kind = any ($3::text[]) and (runner is null or heartbeat_at > clock_timestamp()
                    or heartbeat_at < clock_timestamp() - make_interval(secs => $2::float8 / 1000)))`;
-/** SQL: when a task of the tenant ended last. Tasks end in about the order of their ids. */
+/**
+ * SQL: when a task of the tenant that had a turn ended last. By time, with an index of these tasks alone (0050_task_turns.sql):
+ * tasks that were cancelled before their first turn do not hide it.
+ */
 const lastEndOf = (ofTenant: string): string => `
-  (select max(e.updated_at) from (
-     select t.updated_at, t.claimed_by from posthorn.tasks t where ${ofTenant} and not t.${IS_OPEN} order by t.id desc limit 20
-   ) e where e.claimed_by is not null and e.updated_at <= clock_timestamp())`;
+  (select t.updated_at from posthorn.tasks t
+    where ${ofTenant} and not t.${IS_OPEN} and t.claimed_by is not null and t.updated_at <= clock_timestamp()
+    order by t.updated_at desc limit 1)`;
 
 /**
  * Tenants take turns. Of the tasks without a runner, takes one of the tenant whose last turn was earliest, and of its tasks
