@@ -118,6 +118,14 @@ describe('VER-3: changes of a schema, as a consumer of the old one sees them', (
     expect(advice.length).toBeGreaterThan(0);
   });
 
+  test('the advice is about the changes that are listed', () => {
+    const required = (name: string) => ({ type: 'object', required: [name], properties: { [name]: text } });
+    expect(compare(required('a'), required('b'))).toMatchObject({
+      changes: [{ path: 'a', kind: 'renamed' }],
+      advice: [expect.stringContaining('Rename by dual write')],
+    });
+  });
+
   test('a schema is compatible with itself, also a recursive one', () => {
     const tree = {
       $defs: {

@@ -90,11 +90,11 @@ export function compareSchemas(
         message: opposite,
       }),
     );
-  const changes = unique([...breaking, ...additive]).slice(0, MAX_CHANGES);
+  const changes = unique([...breaking, ...additive]);
   return {
     verdict: breaking.length > 0 ? 'breaking' : 'additive',
-    changes,
-    advice: [...new Set(breaking.flatMap(({ kind }) => ADVICE[kind] ?? []))],
+    changes: changes.slice(0, MAX_CHANGES),
+    advice: [...new Set(changes.flatMap(({ kind, breaking }) => (breaking && ADVICE[kind]) || []))],
   };
 }
 

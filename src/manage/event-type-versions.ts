@@ -189,6 +189,12 @@ function findRefusal(
 /** A version that receivers may rely on must not change under them. A draft may. */
 function findBreaking(before: EventTypeVersionRecord, after: EventTypeVersionSettings): Problem | null {
   if (before.status === 'draft') return null;
+  // As a draft it could be replaced by anything, and be activated again.
+  if (after.status === 'draft')
+    return new Problem(
+      'conflict',
+      `${before.event_type} ${before.version} is ${before.status}, so receivers may rely on it: it cannot become a draft again. Make a new version instead.`,
+    );
   const { verdict, changes, advice } = compare(before, after);
   if (verdict === 'additive') return null;
   const errors = changes

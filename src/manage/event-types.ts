@@ -79,6 +79,8 @@ export function newEventType(name: string, input: EventTypeInput): EventTypeSett
       'name',
       'must be segments of letters, digits, _ or - with dots between them, at most 128 characters',
     );
+  // Documents have the types as fields of an object. Setting this one changes the prototype instead.
+  if (name === '__proto__') throw invalidField('name', 'must not be "__proto__"');
   if (name.startsWith(RESERVED_TYPE_PREFIX))
     throw invalidField('name', `must not start with "${RESERVED_TYPE_PREFIX}", which is reserved`);
   const { description = '', schema = null, example = null, deprecated = false, validation = null } = input;

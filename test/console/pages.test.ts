@@ -125,6 +125,14 @@ describe('console pages', needsBrowser(), () => {
     // Three looks of 25 pages: a busy machine needs more than the usual minute.
   }, 150_000);
 
+  test('LIF-1: the page Storage counts the dead letters that retention discarded', async () => {
+    await posthorn.database.query(
+      "insert into posthorn.expired_dead_letters values ((now() at time zone 'UTC')::date, 1234)",
+    );
+    const page = await browser.open(posthorn.key, '/storage');
+    await page.getByText(/Retention discarded 1,234 dead letters in the last 30\s+days/).waitFor();
+  });
+
   test('CON-7: palette, dialogs, skip link and phone menu are accessible and work with the keyboard', async () => {
     const page = await browser.open(posthorn.key, '/events', { reducedMotion: 'reduce' });
     await page.keyboard.press('Tab');

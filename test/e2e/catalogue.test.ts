@@ -223,6 +223,7 @@ describe('VER-1: the catalogue of event types', () => {
     ['no-dots.', {}, 'name'],
     [`a.${'b'.repeat(127)}`, {}, 'name'],
     ['posthorn.mine', {}, 'name'],
+    ['__proto__', {}, 'name'],
     ['a.b', { schema: { type: 'strin' } }, 'schema.type'],
     ['a.b', { schema: { properties: { a: { minLength: -1 } } } }, 'schema.properties.a.minLength'],
     ['a.b', { schema: { properties: { a: { pattern: '(' } } } }, 'schema.properties.a.pattern'],

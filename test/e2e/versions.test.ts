@@ -354,6 +354,19 @@ describe('VER-3: compatibility of versions', () => {
     await expectStatus(put(type, 'v2', { schema: broken, status: 'draft' }), 200);
   });
 
+  test('a version cannot become a draft again, which could be replaced by anything', async () => {
+    const type = newType();
+    await expectStatus(put(type, 'v1', { schema: v1, status: 'draft' }), 201);
+    for (const status of ['active', 'deprecated', 'retired']) {
+      await expectStatus(put(type, 'v1', { schema: v1, status }), 200);
+      const draft = { schema: v1, status: 'draft' };
+      const { body } = await expectStatus(put(type, 'v1', draft), 409);
+      expect(body.detail).toContain(`v1 is ${status}`);
+      const check = await posthorn.api('POST', `/v1/event-types/${type}/versions/v1/check`, draft);
+      expect(check.body.refusal).toBe(body.detail);
+    }
+  });
+
   test('a version can be compared before it is stored, also with a key that only reads', async () => {
     const type = newType();
     const { key } = (await posthorn.api('POST', '/v1/keys', { scope: 'read' })).body;
@@ -410,7 +423,7 @@ describe('VER-1: the catalogue as a file', () => {
     await writeFile(file, text('integer'));
     expect(await run('diff', file)).toMatchObject({
       code: 1,
-      output: expect.stringContaining(`~ ${type} v1: breaking, refused: make a new version`),
+      output: expect.stringMatching(/^~ \S+ v1: breaking\n.*\n {4}refused: .* Make a new version instead/m),
     });
     expect(await run('push', file)).toMatchObject({ code: 1 });
     await writeFile(file, text('integer', 'v2'));

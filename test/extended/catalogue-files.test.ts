@@ -78,7 +78,7 @@ test('VER-1: an OpenAPI 3.1 document in YAML is compared and pushed, with what i
   // The same version with a breaking schema is refused. The next version may break.
   expect(await run('diff', 'openapi.yaml', openApi('1.4.0', 'integer'))).toMatchObject({
     code: 1,
-    output: expect.stringContaining('~ pet.adopted v1.4.0: breaking, refused: make a new version'),
+    output: expect.stringMatching(/^~ pet\.adopted v1\.4\.0: breaking\n.*\n {4}refused: /m),
   });
   expect(await run('diff', 'openapi.yaml', openApi('2.0.0', 'integer'))).toMatchObject({
     code: 0,
@@ -118,6 +118,26 @@ test('VER-1: an AsyncAPI 3 document in YAML is compared and pushed', async () =>
   expect(await publishStrictly('pet.returned', { id: 'a' })).toBe(202);
   const again = await run('diff', 'asyncapi.yaml');
   expect(again).toMatchObject({ code: 0, output: expect.not.stringContaining('pet.returned') });
+});
+
+test('VER-1: a comparison fails for whatever the server would refuse', async () => {
+  const { run } = await openFolder();
+  const diff = (types: string) => run('diff', 'catalogue.yaml', `event_types:\n${types}`);
+  expect(await diff('  pet.lost: { versions: { v1: { schema: { type: nothing } } } }')).toMatchObject({
+    code: 1,
+    output: expect.stringMatching(/^\+ pet\.lost v1\n {4}refused: .*schema\.type/m),
+  });
+  expect(await diff('  pet.lost: { versions: { 1.0: {} } }')).toMatchObject({ code: 1 });
+  expect(await diff('  pet.lost: { schema: { type: string }, example: 1 }')).toMatchObject({
+    code: 1,
+    output: expect.stringMatching(/^\+ pet\.lost\n {4}refused: example/m),
+  });
+  expect(await diff('  posthorn.lost: {}')).toMatchObject({ code: 1 });
+  // A type that has the name of a field that every object inherits.
+  expect(await diff('  constructor: {}')).toMatchObject({
+    code: 0,
+    output: expect.stringMatching(/^\+ constructor$/m),
+  });
 });
 
 const withSunset = (time: string) => `

@@ -32,6 +32,8 @@ export function VersionForm({ path, version, newest, onClose }: VersionFormProps
   const [draft, setDraft] = useState(() =>
     version === undefined ? toNewVersionDraft(newest, new Date()) : toVersionDraft(version),
   );
+  // A version that receivers may rely on cannot become a draft again.
+  const canBeDraft = version === undefined || version.status === 'draft';
   const change = (changes: Partial<VersionDraft>): void => setDraft((before) => ({ ...before, ...changes }));
   const bind = <Name extends keyof VersionDraft>(name: Name) => ({
     value: draft[name],
@@ -91,7 +93,12 @@ export function VersionForm({ path, version, newest, onClose }: VersionFormProps
               {...bind('description')}
             />
             <div className="form-grid">
-              <SelectField label="Status" options={STATUSES} error={errorOf('status')} {...bind('status')} />
+              <SelectField
+                label="Status"
+                options={canBeDraft ? STATUSES : STATUSES.slice(1)}
+                error={errorOf('status')}
+                {...bind('status')}
+              />
               <TextField
                 type="datetime-local"
                 label="Sunset (optional, your time zone)"

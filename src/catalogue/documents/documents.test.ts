@@ -92,6 +92,21 @@ describe('VER-1: documents that describe events', () => {
     expect(imported.check({ id: 1 })).toMatchObject([{ path: 'data.id' }]);
   });
 
+  test('schemas whose names differ only in a special character stay apart', () => {
+    const shared = { description: '', example: null, isDeprecated: false, sunsetAt: null };
+    const { event_types } = readCatalogue(
+      writeOpenApi([
+        { ...shared, name: 'order', version: 'v1', isLatest: false, schema: { title: 'the old order' } },
+        { ...shared, name: 'order_v1', version: null, isLatest: true, schema: { title: 'another type' } },
+        { ...shared, name: 'constructor', version: 'v1', isLatest: true, schema: { title: 'inherited' } },
+      ]),
+    );
+    const schemaOf = (name: string) => JSON.stringify(Object.values(event_types[name]!.versions!)[0]!.schema);
+    expect(schemaOf('order')).toContain('the old order');
+    expect(schemaOf('order_v1')).toContain('another type');
+    expect(schemaOf('constructor')).toContain('inherited');
+  });
+
   test('types are a union by type and version', () => {
     const text = writeTypes([
       {

@@ -24,7 +24,9 @@ export function writeOpenApi(versions: readonly DescribedVersion[]): Json {
   const webhooks: Record<string, unknown> = {};
   for (const each of versions) {
     const key = each.isLatest || each.version === null ? each.name : `${each.name}@${each.version}`;
-    const component = key.replaceAll(/[^A-Za-z0-9._-]/g, '_');
+    // `@` is not allowed here. `order@v1` and a type `order_v1` must not share a name.
+    let component = key.replace('@', '_');
+    while (Object.hasOwn(schemas, component)) component += '_';
     schemas[component] =
       each.schema === null ? true : rebase(each.schema, `#/components/schemas/${component}`);
     webhooks[key] = { post: operationOf(each, component) };

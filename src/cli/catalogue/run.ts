@@ -10,7 +10,9 @@ import {
 } from '../../catalogue/documents/catalogue-file.ts';
 import { writeTypes } from '../../catalogue/documents/write-types.ts';
 import { readSchema } from '../../catalogue/read-schema.ts';
+import { Problem } from '../../domain/problem.ts';
 import { parseTime } from '../../domain/time.ts';
+import { newEventType } from '../../manage/event-types.ts';
 import type { Arguments } from '../arguments.ts';
 import { print, printError } from '../print.ts';
 import { detailOf, ServerApi } from '../server-api.ts';
@@ -66,31 +68,54 @@ async function push(args: Arguments, file: string): Promise<number> {
 
 async function diff(args: Arguments, file: string): Promise<number> {
   const wanted = await readFrom(file);
-  const { event_types: known } = await readServer(await ServerApi.open(args));
-  let isRefused = false;
+  const server = await ServerApi.open(args);
+  const known = new Map(Object.entries((await readServer(server)).event_types));
+  let refusals = 0;
+  const printRefusal = (reason: string | null): void => {
+    if (reason === null) return;
+    refusals += 1;
+    print(`    refused: ${reason}`);
+  };
   for (const [name, type] of Object.entries(wanted.event_types)) {
-    const before = known[name];
+    const before = known.get(name);
     if (before === undefined) print(`+ ${name}`);
     else if (!isSame(settingsOf(before), settingsOf(type))) print(`~ ${name}`);
+    printRefusal(checkType(name, type));
     for (const [version, entry] of Object.entries(type.versions ?? {})) {
       const old = before?.versions?.[version];
-      if (old === undefined) print(`+ ${name} ${version}`);
-      else if (!isSame(old, entry)) isRefused = printChange(`${name} ${version}`, old, entry) || isRefused;
+      if (old !== undefined && isSame(old, entry)) continue;
+      const answer = await server.call('POST', `${addressOf(name, version)}/check`, entry);
+      const refusal = answer.ok
+        ? ((await answer.json()) as { refusal: string | null }).refusal
+        : await detailOf(answer);
+      const shown = `${name} ${version}`;
+      if (old === undefined) print(`+ ${shown}`);
+      else if (answer.ok) printChange(shown, old, entry);
+      else print(`~ ${shown}`);
+      printRefusal(refusal);
     }
   }
-  for (const name of Object.keys(known))
-    if (wanted.event_types[name] === undefined) print(`  ${name}: only on the server`);
-  return isRefused ? 1 : 0;
+  for (const name of known.keys())
+    if (!Object.hasOwn(wanted.event_types, name)) print(`  ${name}: only on the server`);
+  return refusals === 0 ? 0 : 1;
 }
 
-/** Returns true if the server would refuse the change. */
-function printChange(shown: string, before: VersionEntry, after: VersionEntry): boolean {
+/** Returns why the server would refuse the settings of the type, or null. */
+function checkType(name: string, { versions: _versions, ...settings }: TypeEntry): string | null {
+  try {
+    newEventType(name, settings);
+    return null;
+  } catch (error) {
+    if (error instanceof Problem) return error.message;
+    throw error;
+  }
+}
+
+function printChange(shown: string, before: VersionEntry, after: VersionEntry): void {
   const { verdict, changes } = compareSchemas(normalizedOf(before), normalizedOf(after));
-  const isRefused = verdict === 'breaking' && before.status !== 'draft';
-  print(`~ ${shown}: ${verdict}${isRefused ? ', refused: make a new version' : ''}`);
+  print(`~ ${shown}: ${verdict}`);
   for (const { path, message, breaking } of changes)
     print(`    ${breaking ? '!' : ' '} ${path === '' ? 'data' : path} ${message}`);
-  return isRefused;
 }
 
 const addressOf = (name: string, version?: string): string => {

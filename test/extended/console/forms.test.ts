@@ -125,6 +125,12 @@ describe('forms of the console', needsBrowser(), () => {
     await page.getByText('Changes since v1').waitFor();
 
     await page.getByRole('button', { name: 'Edit version v1' }).click();
+    // It was active, so it cannot become a draft.
+    expect(await dialog.getByLabel('Status').locator('option').allTextContents()).toEqual([
+      expect.stringContaining('Active'),
+      expect.stringContaining('Deprecated'),
+      expect.stringContaining('Retired'),
+    ]);
     await dialog.getByLabel('Status').selectOption('deprecated');
     await dialog.getByLabel(/^Sunset/).fill('2027-01-31T00:00');
     await dialog.getByLabel('JSON Schema of the data').fill('{"type":"string"}');
