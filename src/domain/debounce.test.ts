@@ -24,4 +24,13 @@ describe('FAN-4: when the events of a debounce key are sent', () => {
     for (let n = 0; n < 100; n += 1)
       expect(debounceWindowOf({ windowMs: 4_000, maxWaitMs: 4_000 }, keyOf(n))).toBe(4_000);
   });
+
+  it('tells long numbers apart, also those that JavaScript rounds to the same value', () => {
+    const keyOf = (data: string) => new DebounceKeys(Buffer.from(data)).keyOf({ key: 'data.id' });
+    expect(keyOf('{"id":9007199254740993}')).not.toBe(keyOf('{"id":9007199254740992}'));
+    expect(keyOf('{"id":[12345678901234567891]}')).not.toBe(keyOf('{"id":[12345678901234567890]}'));
+    expect(keyOf('{"id":9007199254740993}')).toBe(keyOf('{"other":1,"id":9007199254740993}'));
+    expect(keyOf('{"id":42,"x":9007199254740993}')).toBe(keyOf('{"id":42}'));
+    expect(keyOf('{"id":"9007199254740993"}')).not.toBe(keyOf('{"id":9007199254740993}'));
+  });
 });

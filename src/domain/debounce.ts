@@ -61,6 +61,16 @@ export function debounceWindowOf(
   return Math.min(windowMs + spreadMs, maxWaitMs);
 }
 
+/** Numbers with fewer digits are exact. */
+const LONG_NUMBER = /\d{16}/;
+
+/** Keeps the digits of a number that JavaScript rounds, so that two long ids are never the same key. */
+function keepLongNumber(_name: string, value: unknown, context?: { readonly source?: string }): unknown {
+  const source = context?.source;
+  if (typeof value !== 'number' || source === undefined || Number.isSafeInteger(value)) return value;
+  return LONG_NUMBER.test(source) ? { number: source } : value;
+}
+
 /** Reads the keys of one event, for several endpoints. Parses `data` at most once. */
 export class DebounceKeys {
   readonly #text: Buffer;
@@ -87,7 +97,8 @@ export class DebounceKeys {
     if (this.#isParsed) return this.#data;
     this.#isParsed = true;
     try {
-      this.#data = JSON.parse(this.#text.toString('utf8'));
+      const text = this.#text.toString('utf8');
+      this.#data = LONG_NUMBER.test(text) ? JSON.parse(text, keepLongNumber) : JSON.parse(text);
     } catch {
       this.#data = null;
     }
