@@ -1,9 +1,10 @@
 import type { DisabledReason, Endpoint, SignatureSetting } from '../domain/endpoint.ts';
-import { type EndpointConfig, resolveEndpoint } from '../domain/endpoint-config.ts';
+import { type EndpointConfig, type EndpointSettings, resolveSettings } from '../domain/endpoint-config.ts';
 import { EndpointIndex } from '../domain/endpoint-index.ts';
 import type { Uuid } from '../domain/ids.ts';
 import { shareReads } from '../domain/share-reads.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
+import { CachedEndpoint } from './cached-endpoint.ts';
 import type { Pool } from './database.ts';
 import { DeletedEndpoints } from './deleted-endpoints.ts';
 import { NEWEST_SECRET_FIRST } from './queries/rotate-secret.ts';
@@ -82,7 +83,7 @@ export function createEndpointCache(
   box: SecretBox,
   onUnreadable: (id: Uuid, error: unknown) => void,
 ): EndpointCache {
-  const endpoints = new EndpointIndex();
+  const endpoints = new EndpointIndex<CachedEndpoint>();
   const deleted = new DeletedEndpoints(pool);
   const shared = new SharedValues();
   const listeners: ((changed: readonly Endpoint[]) => void)[] = [];
@@ -124,13 +125,13 @@ export function createEndpointCache(
     if (isReplaced) for (const listener of replacedListeners) listener();
   }
 
-  function cacheRows(rows: readonly EndpointRow[]): Endpoint[] {
+  function cacheRows(rows: readonly EndpointRow[]): CachedEndpoint[] {
     const read = rows.map((row) => decryptOrPause(row, { box, shared, onUnreadable: pauseUnreadable }));
     for (const endpoint of read) cacheEndpoint(endpoint);
     return read;
   }
 
-  function cacheEndpoint(endpoint: Endpoint): void {
+  function cacheEndpoint(endpoint: CachedEndpoint): void {
     endpoints.set(endpoint);
     if (endpoint.deleted) deleted.add(endpoint.id);
   }
@@ -149,7 +150,7 @@ export function createEndpointCache(
   function markMissing(stored: ReadonlySet<Uuid>): Endpoint[] {
     const missing = [...endpoints.all()]
       .filter(({ id, deleted }) => !deleted && !stored.has(id))
-      .map((endpoint) => ({ ...endpoint, deleted: true }));
+      .map((endpoint) => endpoint.asDeleted());
     for (const endpoint of missing) cacheEndpoint(endpoint);
     return missing;
   }
@@ -185,7 +186,7 @@ interface Decryption {
   readonly onUnreadable: (id: Uuid, error: unknown) => void;
 }
 
-function decryptOrPause(row: EndpointRow, { box, shared, onUnreadable }: Decryption): Endpoint {
+function decryptOrPause(row: EndpointRow, { box, shared, onUnreadable }: Decryption): CachedEndpoint {
   try {
     return toEndpoint(row, box, shared);
   } catch (error) {
@@ -210,23 +211,19 @@ function configOfDeleted(config: EndpointConfig): EndpointConfig {
   return rest;
 }
 
-function toEndpoint(row: EndpointRow, box: SecretBox, shared: SharedValues): Endpoint {
+function toEndpoint(row: EndpointRow, box: SecretBox, shared: SharedValues): CachedEndpoint {
   const { id } = row;
-  const opened = row.deleted ? configOfDeleted(row.config) : openConfig(row.config, id, box);
-  const config =
-    opened.events === undefined ? opened : { ...opened, events: shared.shareList(opened.events) };
   const secrets = (row.deleted ? [] : (row.secrets ?? [])).map((sealed) => ({
     secret: box.open({ keyId: sealed.key_id, ciphertext: Buffer.from(sealed.ciphertext, 'base64') }, id),
     expiresAt: sealed.expires_at,
     mainFrom: sealed.main_from,
     signature: sealed.signature,
   }));
-  return resolveEndpoint(
+  return new CachedEndpoint(
     {
       id,
       tenant: shared.shareText(row.tenant),
       url: row.deleted ? row.url : openUrl(row, box),
-      config,
       enabled: row.enabled,
       disabledReason: row.disabled_reason,
       paused: row.paused,
@@ -235,6 +232,18 @@ function toEndpoint(row: EndpointRow, box: SecretBox, shared: SharedValues): End
       wantedShard: row.wanted_shard,
       placement: row.placement,
     },
+    row.deleted ? shared.shareSettings(configOfDeleted(row.config)) : settingsOf(row, box, shared),
     secrets,
   );
+}
+
+const SECRET_SETTINGS = ['headers', 'sealed_headers', 'auth', 'tls', 'sealed_settings'] as const;
+
+function settingsOf({ id, config }: EndpointRow, box: SecretBox, shared: SharedValues): EndpointSettings {
+  const hasSecrets = SECRET_SETTINGS.some((name) => config[name] !== undefined);
+  const opened = hasSecrets ? openConfig(config, id, box) : config;
+  const { events } = opened;
+  const withSharedTypes = events === undefined ? opened : { ...opened, events: shared.shareList(events) };
+  // Secrets must not stay in memory after their endpoint is gone.
+  return hasSecrets ? resolveSettings(withSharedTypes) : shared.shareSettings(withSharedTypes);
 }
