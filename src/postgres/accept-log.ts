@@ -1,6 +1,6 @@
 import type { AcceptLog, EventLookup } from '../ports/accept-log.ts';
 import type { Database } from './database.ts';
-import { acceptEvents, CheckChoice, databaseNow, findKeyHolders } from './queries/accept-events.ts';
+import { acceptEvents, databaseNow, findKeyHolders } from './queries/accept-events.ts';
 import { hasDebounceKey, storeDebounceKeys } from './queries/debounce.ts';
 import { loadEvents } from './queries/load-events.ts';
 import { ensureTenants } from './queries/tenants.ts';
@@ -14,18 +14,17 @@ export interface PostgresAcceptLogOptions {
 /** Batches of the outbox and of Kafka have a connection of their own, so that a backlog there does not delay requests. */
 export function createPostgresAcceptLog({ database, ensurePartitions }: PostgresAcceptLogOptions): AcceptLog {
   const ingest = database.pool('ingest');
-  const checks = new CheckChoice();
   return {
     append: (events, options) => {
       const isRequest = options.outboxSeqs === null && options.partition === undefined;
       const pool = isRequest ? ingest : database.pool('outbox');
       if (!events.some(({ deliveries }) => deliveries.some(hasDebounceKey)))
-        return withStoreErrors(acceptEvents(pool, events, options, checks));
+        return withStoreErrors(acceptEvents(pool, events, options));
       return withStoreErrors(
         storeDebounceKeys(
           pool,
           events.flatMap(({ deliveries }) => deliveries),
-        ).then(() => acceptEvents(pool, events, options, checks)),
+        ).then(() => acceptEvents(pool, events, options)),
       );
     },
     findKeyHolders: (keys) => withStoreErrors(findKeyHolders(ingest, keys)),

@@ -28,40 +28,17 @@ function originOf({ outboxSeqs, partition, fromParkedRecords = false }: AppendOp
   return fromParkedRecords ? 'parked' : 'outbox';
 }
 
-/** How many statements skip the cheaper check after it has failed. A tenant that changes its endpoints usually goes on. */
-const STATEMENTS_AFTER_CHANGE = 20;
-
-/** Chooses the checks of the next statement, by the result of the last ones. */
-export class CheckChoice {
-  #statementsLeft = 0;
-
-  next(): readonly Check[] {
-    if (this.#statementsLeft === 0) return CHECKS;
-    this.#statementsLeft -= 1;
-    return CHECKS.slice(1);
-  }
-
-  /** Call this when the check failed: an endpoint has changed. */
-  onFailed(check: Check): void {
-    if (check === 'nothing_changed') this.#statementsLeft = STATEMENTS_AFTER_CHANGE;
-  }
-}
-
 /** If something has changed, a second statement writes the events all the same if no endpoint of their tenants has. */
 export async function acceptEvents(
   pool: Pool,
   events: readonly EventRecord[],
   options: AppendOptions,
-  checks = new CheckChoice(),
 ): Promise<AppendResult> {
   const toStatement = prepare(events, options);
-  for (const check of checks.next()) {
+  for (const check of CHECKS) {
     const { rows } = await pool.query<AcceptAnswer>(toStatement(check));
     const answer = rows[0]!;
-    if (Number(answer.version) !== options.endpointVersion) {
-      checks.onFailed(check);
-      continue;
-    }
+    if (Number(answer.version) !== options.endpointVersion) continue;
     if (answer.is_owned === false) throw lostPartition(options.partition!);
     return { stale: false, written: answer.written === undefined ? 'all' : new Set(answer.written) };
   }
