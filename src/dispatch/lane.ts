@@ -9,7 +9,6 @@
  *
  * Lanes are bounded. Deliveries that do not fit stay in the store, and `readProgress` records that there are more.
  */
-import type { AdaptiveLimits } from '../domain/adaptive-limits.ts';
 import { Breaker } from '../domain/breaker.ts';
 import type { WaitingDelivery } from '../domain/delivery.ts';
 import { type Endpoint, shardOfLane } from '../domain/endpoint.ts';
@@ -20,12 +19,11 @@ import type { LaneState } from '../ports/delivery-queue.ts';
 import { backlogOf, type LaneBacklog } from './lane-backlog.ts';
 import { batchDueAt, LaneBatches } from './lane-batches.ts';
 import type { LaneMemory } from './lane-budget.ts';
+import { LaneHistory } from './lane-history.ts';
 import { dueTime, type LaneItem, requestDueTime } from './lane-item.ts';
 import { LaneQueue } from './lane-queue.ts';
 import type { ReadProgress } from './read-progress.ts';
-import { ResponseTimes } from './response-times.ts';
 import { areLimitsOutdated, createLimits } from './slow-endpoints.ts';
-import { SlowStart } from './slow-start.ts';
 import { stepClock } from './step-clock.ts';
 
 export type { LaneBacklog, LaneItem };
@@ -35,7 +33,7 @@ export type Kind = 'fresh' | 'retry';
 /** While both kinds are ready, every fourth turn is for a retry: a stream of new events must not starve retries. */
 const FRESH_TURNS = 3;
 
-export class Lane {
+export class Lane extends LaneHistory {
   readonly id: Uuid;
   readonly shard: number;
   endpoint: Endpoint;
@@ -59,9 +57,6 @@ export class Lane {
   isLeaving = false;
   /** True while the shard is suspected to crash workers: one request at a time, each recorded before it is sent. */
   isCareful = false;
-  readonly responseTimes = new ResponseTimes();
-  readonly slowStart = new SlowStart();
-  readonly adaptive: AdaptiveLimits;
 
   readonly #queue: LaneQueue;
   #pace: Pace | null;
@@ -76,6 +71,7 @@ export class Lane {
     pace: Pace | null,
     memory: LaneMemory = { items: 0, bytes: 0 },
   ) {
+    super(state.adaptive == null ? null : createLimits(endpoint, state.adaptive));
     this.id = endpoint.id;
     this.shard = shardOfLane(endpoint);
     this.endpoint = endpoint;
@@ -83,7 +79,6 @@ export class Lane {
     this.failingSince = state.failingSince;
     this.isBlocked = state.blocked;
     this.holdUntil = state.holdUntil ?? 0;
-    this.adaptive = createLimits(endpoint, state.adaptive);
     this.#pace = pace;
     this.#queue = new LaneQueue(this.isFifo, memory);
   }
@@ -151,7 +146,7 @@ export class Lane {
       this.breaker = new Breaker(endpoint.breaker, this.breaker.record);
     }
     if (JSON.stringify(before.rateLimit) !== JSON.stringify(endpoint.rateLimit)) this.#pace = pace;
-    if (areLimitsOutdated(before, endpoint)) this.adaptive.reset();
+    if (areLimitsOutdated(before, endpoint)) this.resetAdaptive();
   }
 
   /** Replaces what the lane knows about the endpoint's health by what the store has. */
@@ -159,7 +154,7 @@ export class Lane {
     this.breaker = new Breaker(this.endpoint.breaker, state.breaker);
     this.failingSince = state.failingSince;
     this.isBlocked = state.blocked;
-    if ((state.adaptive ?? null) === null) this.adaptive.reset();
+    if ((state.adaptive ?? null) === null) this.resetAdaptive();
   }
 
   /** The clock was set by `stepMs`. After a step back the caller loads the lane again. */
@@ -218,7 +213,7 @@ export class Lane {
   /** How many requests may be on the wire at the same time, as of now. */
   get inFlightLimit(): number {
     if (this.isCareful || this.isFifo) return 1;
-    return Math.min(this.endpoint.maxInFlight, this.slowStart.window, this.adaptive.inFlightLimit);
+    return Math.min(this.endpoint.maxInFlight, this.slowStartWindow, this.adaptiveLimit);
   }
 
   /** The earliest time at which a delivery may be started. Infinity: none can start before the lane changes. */
@@ -316,8 +311,8 @@ export class Lane {
     if (this.isFifo) item.isRequested = this.#isRequestedHead(item);
     if (isProbe) this.#probe = item;
     this.inFlight += 1;
-    const places = Math.min(this.endpoint.maxInFlight, this.adaptive.inFlightLimit);
-    this.responseTimes.recordStart(item, now, this.inFlight >= places);
+    const places = Math.min(this.endpoint.maxInFlight, this.adaptiveLimit);
+    this.recordStart(item, now, this.inFlight >= places);
     return item;
   }
 

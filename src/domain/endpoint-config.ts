@@ -159,9 +159,10 @@ export interface EndpointRecord {
   readonly placement?: number;
 }
 
+/** What the configuration of an endpoint decides. Endpoints with equal configurations have equal settings. */
+export type EndpointSettings = Omit<Endpoint, keyof Omit<EndpointRecord, 'config'> | 'secrets'>;
+
 export function resolveEndpoint(record: EndpointRecord, secrets: readonly EndpointSecret[]): Endpoint {
-  const { config } = record;
-  const rate = config.rate_limit;
   return {
     id: record.id,
     tenant: record.tenant,
@@ -170,6 +171,17 @@ export function resolveEndpoint(record: EndpointRecord, secrets: readonly Endpoi
     disabledReason: record.disabledReason,
     paused: record.paused,
     deleted: record.deleted,
+    shard: record.shard ?? null,
+    wantedShard: record.wantedShard ?? null,
+    placement: record.placement ?? 0,
+    ...resolveSettings(record.config),
+    secrets,
+  };
+}
+
+export function resolveSettings(config: EndpointConfig): EndpointSettings {
+  const rate = config.rate_limit;
+  return {
     events: config.events ?? EVERY_EVENT,
     channels: config.channels ?? NO_CHANNELS,
     operator: config.operator ?? false,
@@ -191,15 +203,11 @@ export function resolveEndpoint(record: EndpointRecord, secrets: readonly Endpoi
         ? null
         : { perSecond: rate.per_second, burst: rate.burst ?? Math.max(1, rate.per_second) },
     region: config.region ?? null,
-    shard: record.shard ?? null,
-    wantedShard: record.wantedShard ?? null,
-    placement: record.placement ?? 0,
     ordering: config.ordering ?? 'none',
     fifoOnDead: config.fifo_on_dead ?? 'skip',
     followRedirects: config.follow_redirects ?? 0,
     batch: resolveBatch(config.batch),
     debounce: resolveDebounce(config.debounce),
     notifier: config.notifier ?? null,
-    secrets,
   };
 }

@@ -31,36 +31,36 @@ const newTotals = (): Totals => ({
 });
 const NONE: EndpointTotals = newTotals();
 
-export class EndpointIndex {
+export class EndpointIndex<E extends Endpoint = Endpoint> {
   /** By the shard that the id has in the default region. A second map of all endpoints would cost memory for every endpoint. */
-  readonly #byShard = Array.from({ length: SHARDS }, () => new Map<Uuid, Endpoint>());
+  readonly #byShard = Array.from({ length: SHARDS }, () => new Map<Uuid, E>());
   readonly #totalsOfShards = new Map<number, Totals>();
   readonly #totalsOfTenants = new Map<string, Totals>();
   readonly #totals = newTotals();
-  readonly #operational = new Map<Uuid, Endpoint>();
-  readonly #atInboxes = new Map<string, Map<Uuid, Endpoint>>();
+  readonly #operational = new Map<Uuid, E>();
+  readonly #atInboxes = new Map<string, Map<Uuid, E>>();
 
-  get(id: Uuid): Endpoint | undefined {
+  get(id: Uuid): E | undefined {
     return this.#byShard[shardOf(id)]!.get(id);
   }
 
-  *all(): Generator<Endpoint, void> {
+  *all(): Generator<E, void> {
     for (const endpoints of this.#byShard) yield* endpoints.values();
   }
 
   /** Endpoints whose lane is in the shard, of any region. */
-  *ofShard(shard: number): Generator<Endpoint, void> {
+  *ofShard(shard: number): Generator<E, void> {
     for (const endpoint of this.#byShard[shard % SHARDS]!.values())
       if (shardOfLane(endpoint) === shard) yield endpoint;
   }
 
   /** Endpoints that are not deleted and subscribe to operational events, and notifiers. */
-  operational(): Iterable<Endpoint> {
+  operational(): Iterable<E> {
     return this.#operational.values();
   }
 
   /** Endpoints that are not deleted and whose URL has the token of the inbox. */
-  atInbox(token: string): Iterable<Endpoint> {
+  atInbox(token: string): Iterable<E> {
     return this.#atInboxes.get(token)?.values() ?? [];
   }
 
@@ -73,7 +73,7 @@ export class EndpointIndex {
     return this.#totalsOfShards.get(shard) ?? NONE;
   }
 
-  set(endpoint: Endpoint): void {
+  set(endpoint: E): void {
     this.delete(endpoint.id);
     this.#byShard[shardOf(endpoint.id)]!.set(endpoint.id, endpoint);
     if (endpoint.deleted) return;

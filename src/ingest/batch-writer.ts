@@ -83,6 +83,8 @@ export interface WriteOptions {
   readonly hasConflicted?: boolean | undefined;
   /** True if the caller writes events of other tenants before it tries again to write those that are returned. */
   readonly takesTurns?: boolean | undefined;
+  /** Called after each commit, with the number of deliveries that it wrote. */
+  readonly onAppended?: ((deliveries: number) => void) | undefined;
 }
 
 const RETRY_PAUSE_MS = 100;
@@ -185,7 +187,7 @@ export class BatchWriter {
     batch: readonly PendingEvent[],
     matched: readonly (readonly Endpoint[])[],
     endpointVersion: number,
-    { mayBeStored }: WriteOptions,
+    { mayBeStored, onAppended }: WriteOptions,
   ): Promise<boolean> {
     const { acceptLog, observers, clock, onSliced } = this.#options;
     // If our clock or the store's has jumped ahead, an event seems old and would be due in weeks: use the earlier time. After a step of
@@ -207,6 +209,7 @@ export class BatchWriter {
       partition: partitionMarkOf(batch),
     });
     if (result.stale) return true;
+    onAppended?.(records.reduce((sum, { deliveries }) => sum + deliveries.length, 0));
     observers.onCommitted(batch, sentAt, clock.now());
     await this.#answerAll(batch, records, result.written, { sentAt, endpointVersion });
     // A large fan-out is alone in its commit.

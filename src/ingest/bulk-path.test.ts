@@ -5,14 +5,27 @@ import type { PendingEvent } from './pending-event.ts';
 /** Events are numbered over all tenants. */
 function newBulkPath(maxBytes = 1_000_000) {
   const commits: string[][] = [];
-  const commit = { isHeld: Promise.resolve() };
+  const commit = { isHeld: Promise.resolve(), ms: 0, deliveries: 0, sharedBatches: 0 };
+  const pauses: number[] = [];
+  let [now, sharedBatches] = [0, 0];
   const bulk = new BulkPath({
-    clock: { monotonic: () => 0 },
+    clock: {
+      monotonic: () => now,
+      after(ms, resolve) {
+        pauses.push(ms);
+        resolve();
+        return () => {};
+      },
+    },
+    countSharedBatches: () => sharedBatches,
     maxItems: 500,
     maxBytes,
     bytesOf: ({ event }) => event.data.length,
-    writeFirst: async (batch) => {
+    writeFirst: async (batch, onAppended) => {
       await commit.isHeld;
+      now += commit.ms;
+      sharedBatches += commit.sharedBatches;
+      onAppended(commit.deliveries);
       commits.push(batch.map(({ id }) => id));
       return [];
     },
@@ -23,7 +36,7 @@ function newBulkPath(maxBytes = 1_000_000) {
       count += 1;
       return { id: `${tenant} ${count}`, event: { tenant, data: Buffer.alloc(bytes) }, receivedAt: 0 };
     }) as unknown as PendingEvent[];
-  return { bulk, commits, commit, pending };
+  return { bulk, commits, commit, pauses, pending };
 }
 
 test('a tenant with few events shares commits with others', () => {
@@ -65,4 +78,16 @@ test('a commit has a limit of bytes, and a larger event a commit of its own', as
   bulk.add(events);
   await bulk.waitUntilIdle();
   expect(commits.map((ids) => ids.length)).toEqual([1, 2, 1]);
+});
+
+test.each([
+  ['pauses after a large fan-out while others publish, for as long as the commit took', 1_000, 1, [40]],
+  ['does not pause after a large fan-out if nobody else publishes', 1_000, 0, []],
+  ['does not pause after many events with few deliveries', 200, 1, []],
+])('%s', async (_title, deliveries, sharedBatches, expected) => {
+  const { bulk, commit, pauses, pending } = newBulkPath();
+  Object.assign(commit, { ms: 40, deliveries, sharedBatches });
+  bulk.add(pending('many', 50));
+  await bulk.waitUntilIdle();
+  expect(pauses).toEqual(expected);
 });

@@ -2,19 +2,27 @@
  * Stores the events of tenants that would fill too much of a shared commit, by many events, by large payloads or by a large
  * fan-out. It runs beside the shared batches, so that other tenants wait for short commits only. Tenants take turns; a turn
  * is one commit of bounded size. The events of a tenant keep their order.
+ *
+ * After a commit with a large fan-out the path pauses for as long as the commit took, if other tenants publish meanwhile: it
+ * leaves at least half of the time to them, as the fan-out writer does.
  */
 import type { Clock } from '../domain/clock.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { PendingEvent } from './pending-event.ts';
 
 export interface BulkPathOptions {
-  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly clock: Pick<Clock, 'monotonic' | 'after'>;
   /** Limits of a commit. */
   readonly maxItems: number;
   readonly maxBytes: number;
   readonly bytesOf: (item: PendingEvent) => number;
-  /** Writes the first events of the batch in one commit. Returns the others. Does not throw. */
-  readonly writeFirst: (batch: readonly PendingEvent[]) => Promise<readonly PendingEvent[]>;
+  /** Writes the first events of the batch in one commit, and counts their deliveries. Returns the others. Does not throw. */
+  readonly writeFirst: (
+    batch: readonly PendingEvent[],
+    onAppended: (deliveries: number) => void,
+  ) => Promise<readonly PendingEvent[]>;
+  /** How many shared batches were written so far. */
+  readonly countSharedBatches: () => number;
   /** Called after each commit: number of events, how long the first of them waited, how long writing took. */
   readonly onWritten?: ((events: number, waitedMs: number, tookMs: number) => void) | undefined;
 }
@@ -22,6 +30,10 @@ export interface BulkPathOptions {
 /** Limits of a tenant in a shared batch. A tenant above them is written on the bulk path. */
 const MAX_SHARED_EVENTS = 100;
 const MAX_SHARED_BYTES = 512 * 1024;
+/** A commit has a large fan-out if its events have more deliveries than this, on average. */
+const MAX_USUAL_FAN_OUT = 10;
+/** The longest pause after a commit. */
+const MAX_PAUSE_MS = 1_000;
 
 export class BulkPath {
   readonly #options: BulkPathOptions;
@@ -88,7 +100,7 @@ export class BulkPath {
   }
 
   async #run(): Promise<void> {
-    const { clock, bytesOf, writeFirst, onWritten } = this.#options;
+    const { clock, bytesOf, writeFirst, onWritten, countSharedBatches } = this.#options;
     for (;;) {
       const [next] = this.#queues;
       if (next === undefined) {
@@ -98,19 +110,28 @@ export class BulkPath {
       const [tenant, queue] = next;
       const batch = this.#takeBatch(queue);
       const startedAt = clock.monotonic();
-      const rest = await writeFirst(batch);
-      onWritten?.(
-        batch.length - rest.length,
-        startedAt - batch[0]!.receivedAt,
-        clock.monotonic() - startedAt,
-      );
-      this.#items -= batch.length - rest.length;
+      const sharedBefore = countSharedBatches();
+      let deliveries = 0;
+      const rest = await writeFirst(batch, (appended) => {
+        deliveries += appended;
+      });
+      const written = batch.length - rest.length;
+      const tookMs = clock.monotonic() - startedAt;
+      onWritten?.(written, startedAt - batch[0]!.receivedAt, tookMs);
+      this.#items -= written;
       for (const item of batch) this.#bytes -= bytesOf(item);
       for (const item of rest) this.#bytes += bytesOf(item);
       queue.unshift(...rest);
       this.#queues.delete(tenant);
       if (queue.length > 0) this.#queues.set(tenant, queue);
+      const hasLargeFanOut = deliveries > written * MAX_USUAL_FAN_OUT;
+      if (hasLargeFanOut && countSharedBatches() > sharedBefore)
+        await this.#pause(Math.min(tookMs, MAX_PAUSE_MS));
     }
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => this.#options.clock.after(ms, resolve));
   }
 
   #takeBatch(queue: PendingEvent[]): PendingEvent[] {

@@ -80,8 +80,9 @@ export function addDebounceKey(
 
 const isFifo = ({ ordering }: Endpoint): boolean => ordering === 'fifo';
 
-/** Half of what a commit may hold. No request waits for slices, so they must not delay requests. */
-export const sliceRowsOf = (deliveriesPerCommit: number): number => Math.ceil(deliveriesPerCommit / 2);
+/** A quarter of what a commit may hold: no request waits for slices, so they must not delay requests. At least two, to halve them. */
+export const sliceRowsOf = (deliveriesPerCommit: number): number =>
+  Math.max(2, Math.ceil(deliveriesPerCommit / 4));
 
 interface Sliced {
   /** Enabled endpoints whose deliveries are written with the event. */

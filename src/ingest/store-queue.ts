@@ -22,6 +22,8 @@ export class StoreQueue implements AcceptQueue {
   readonly #bulk: BulkPath;
   readonly #blocked: BlockedPath;
 
+  #sharedBatches = 0;
+
   constructor({ writer, clock, batchRows, batchBytes, onBatchWritten }: StoreQueueOptions) {
     const bytesOfItem = ({ event }: PendingEvent): number => bytesOf(event);
     const blocked: BlockedPath = new BlockedPath({
@@ -35,7 +37,9 @@ export class StoreQueue implements AcceptQueue {
       maxBytes: batchBytes,
       bytesOf: bytesOfItem,
       onWritten: onBatchWritten,
-      writeFirst: (batch) => writer.writeFirst(batch, { mayBeStored: false, blocked }),
+      writeFirst: (batch, onAppended) =>
+        writer.writeFirst(batch, { mayBeStored: false, blocked, onAppended }),
+      countSharedBatches: () => this.#sharedBatches,
     });
     this.#bulk = bulk;
     this.#blocked = blocked;
@@ -44,7 +48,10 @@ export class StoreQueue implements AcceptQueue {
       maxBytes: batchBytes,
       bytesOf: bytesOfItem,
       divert: (batch) => bulk.divert(batch),
-      write: (batch) => writer.write(batch, { mayBeStored: false, bulk, blocked }),
+      write: (batch) => {
+        this.#sharedBatches += 1;
+        return writer.write(batch, { mayBeStored: false, bulk, blocked });
+      },
       onWritten: onBatchWritten,
     });
   }

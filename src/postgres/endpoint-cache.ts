@@ -1,9 +1,10 @@
 import type { DisabledReason, Endpoint, SignatureSetting } from '../domain/endpoint.ts';
-import { type EndpointConfig, resolveEndpoint } from '../domain/endpoint-config.ts';
+import { type EndpointConfig, type EndpointSettings, resolveSettings } from '../domain/endpoint-config.ts';
 import { EndpointIndex } from '../domain/endpoint-index.ts';
 import type { Uuid } from '../domain/ids.ts';
 import { shareReads } from '../domain/share-reads.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
+import { CachedEndpoint } from './cached-endpoint.ts';
 import type { Pool } from './database.ts';
 import { DeletedEndpoints } from './deleted-endpoints.ts';
 import { NEWEST_SECRET_FIRST } from './queries/rotate-secret.ts';
@@ -159,7 +160,7 @@ export function createEndpointCache(
 
 /** The endpoints in memory, with those that are deleted and may still have deliveries. */
 class CachedEndpoints {
-  readonly index = new EndpointIndex();
+  readonly index = new EndpointIndex<CachedEndpoint>();
   readonly #deleted: DeletedEndpoints;
   readonly #shared = new SharedValues();
   readonly #box: SecretBox;
@@ -181,7 +182,7 @@ class CachedEndpoints {
   markMissing(stored: ReadonlySet<Uuid>): Endpoint[] {
     const missing = [...this.index.all()]
       .filter(({ id, deleted }) => !deleted && !stored.has(id))
-      .map((endpoint) => ({ ...endpoint, deleted: true }));
+      .map((endpoint) => endpoint.asDeleted());
     for (const endpoint of missing) this.#add(endpoint);
     return missing;
   }
@@ -196,7 +197,7 @@ class CachedEndpoints {
     this.#deleted.remove(id);
   }
 
-  #add(endpoint: Endpoint): void {
+  #add(endpoint: CachedEndpoint): void {
     this.index.set(endpoint);
     if (endpoint.deleted) this.#deleted.add(endpoint.id);
   }
@@ -209,7 +210,7 @@ interface Decryption {
   readonly onUnreadable: (id: Uuid, error: unknown) => void;
 }
 
-function decryptOrPause(row: EndpointRow, { box, shared, onUnreadable }: Decryption): Endpoint {
+function decryptOrPause(row: EndpointRow, { box, shared, onUnreadable }: Decryption): CachedEndpoint {
   try {
     return toEndpoint(row, box, shared);
   } catch (error) {
@@ -234,23 +235,19 @@ function configOfDeleted(config: EndpointConfig): EndpointConfig {
   return rest;
 }
 
-function toEndpoint(row: EndpointRow, box: SecretBox, shared: SharedValues): Endpoint {
+function toEndpoint(row: EndpointRow, box: SecretBox, shared: SharedValues): CachedEndpoint {
   const { id } = row;
-  const opened = row.deleted ? configOfDeleted(row.config) : openConfig(row.config, id, box);
-  const config =
-    opened.events === undefined ? opened : { ...opened, events: shared.shareList(opened.events) };
   const secrets = (row.deleted ? [] : (row.secrets ?? [])).map((sealed) => ({
     secret: box.open({ keyId: sealed.key_id, ciphertext: Buffer.from(sealed.ciphertext, 'base64') }, id),
     expiresAt: sealed.expires_at,
     mainFrom: sealed.main_from,
     signature: sealed.signature,
   }));
-  return resolveEndpoint(
+  return new CachedEndpoint(
     {
       id,
       tenant: shared.shareText(row.tenant),
       url: row.deleted ? row.url : openUrl(row, box),
-      config,
       enabled: row.enabled,
       disabledReason: row.disabled_reason,
       paused: row.paused,
@@ -259,6 +256,18 @@ function toEndpoint(row: EndpointRow, box: SecretBox, shared: SharedValues): End
       wantedShard: row.wanted_shard,
       placement: row.placement,
     },
+    row.deleted ? shared.shareSettings(configOfDeleted(row.config)) : settingsOf(row, box, shared),
     secrets,
   );
+}
+
+const SECRET_SETTINGS = ['headers', 'sealed_headers', 'auth', 'tls', 'sealed_settings'] as const;
+
+function settingsOf({ id, config }: EndpointRow, box: SecretBox, shared: SharedValues): EndpointSettings {
+  const hasSecrets = SECRET_SETTINGS.some((name) => config[name] !== undefined);
+  const opened = hasSecrets ? openConfig(config, id, box) : config;
+  const { events } = opened;
+  const withSharedTypes = events === undefined ? opened : { ...opened, events: shared.shareList(events) };
+  // Secrets must not stay in memory after their endpoint is gone.
+  return hasSecrets ? resolveSettings(withSharedTypes) : shared.shareSettings(withSharedTypes);
 }

@@ -1,9 +1,13 @@
 /**
- * Lets equal values of many endpoints share one object. Most endpoints have the tenant and the event types of others.
+ * Lets equal values of many endpoints share one object. Most endpoints have the tenant, the event types and the
+ * settings of others.
  * Keeps a bounded number of values of bounded length; the rest are not shared.
  */
+import { type EndpointConfig, type EndpointSettings, resolveSettings } from '../domain/endpoint-config.ts';
+
 export class SharedValues {
   readonly #max: number;
+  readonly #settings = new Map<string, EndpointSettings>();
   readonly #texts = new Map<string, string>();
   readonly #lists = new Map<string, readonly string[]>();
 
@@ -21,6 +25,13 @@ export class SharedValues {
     // A length before each text keeps ['a,b'] apart from ['a', 'b'].
     const key = values.map((value) => `${value.length}:${value}`).join();
     return key.length > MAX_KEY_LENGTH ? values : this.#share(this.#lists, key, values);
+  }
+
+  /** Returns the settings of a configuration without secrets. Equal configurations share one object, unless they are long. */
+  shareSettings(config: EndpointConfig): EndpointSettings {
+    const key = JSON.stringify(config);
+    if (key.length > MAX_KEY_LENGTH) return resolveSettings(config);
+    return this.#settings.get(key) ?? this.#share(this.#settings, key, resolveSettings(config));
   }
 
   #share<T>(known: Map<string, T>, key: string, value: T): T {
