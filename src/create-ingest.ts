@@ -24,6 +24,7 @@ import {
   Subscriptions,
   sliceRowsOf,
   TenantRates,
+  UnwrittenWatch,
 } from './ingest/index.ts';
 import type { AcceptLog, EventLookup } from './ports/accept-log.ts';
 import type { CatalogueStore } from './ports/catalogue-store.ts';
@@ -189,7 +190,7 @@ interface QueueParts {
 }
 
 function createQueue(
-  { eventLog, clock }: IngestPorts,
+  { eventLog, fanOuts, clock }: IngestPorts,
   stages: IngestStages,
   config: IngestConfig,
   { writer, subscriptions, observers, shedder }: QueueParts,
@@ -203,16 +204,24 @@ function createQueue(
       stages.onBatchWritten?.(items, waitedMs, tookMs);
     },
   };
-  return eventLog === undefined
-    ? new StoreQueue({ ...batches, writer })
-    : new LogQueue({
-        ...batches,
-        ...eventLog,
-        subscriptions,
-        observers,
-        idempotencyTtlMs: config.idempotencyTtlMs,
-        giveUpAfterMs: GIVE_UP_AFTER_MS,
-      });
+  if (eventLog === undefined) return new StoreQueue({ ...batches, writer });
+  const { deliveriesPerCommit = DELIVERIES_PER_COMMIT } = config;
+  return new LogQueue({
+    ...batches,
+    ...eventLog,
+    subscriptions,
+    observers,
+    unwritten: new UnwrittenWatch({
+      fanOuts,
+      clock,
+      deliveriesPerCommit,
+      sliceRows: sliceRowsOf(deliveriesPerCommit),
+      maxUnwritten: config.tenantUnwrittenDeliveries,
+      onProblem: stages.onProblem,
+    }),
+    idempotencyTtlMs: config.idempotencyTtlMs,
+    giveUpAfterMs: GIVE_UP_AFTER_MS,
+  });
 }
 
 function createTenantRates({ tenantLimits, rateBuckets, clock }: IngestPorts, config: IngestConfig) {

@@ -28,3 +28,4 @@ export { type SchemaFailureMetrics, SchemaFailures } from './schema-failures.ts'
 export { StoreQueue } from './store-queue.ts';
 export { Subscriptions } from './subscriptions.ts';
 export { TenantRates } from './tenant-rates.ts';
+export { UnwrittenWatch } from './unwritten-watch.ts';

@@ -3,10 +3,17 @@ import { type Clock, systemClock } from '../domain/clock.ts';
 import type { NewEvent } from '../domain/event.ts';
 import { newEventId, type Uuid } from '../domain/ids.ts';
 import { idempotencyKeyName } from '../ports/accept-log.ts';
-import type { ClaimHolder, EventLog, KeyClaims, LoggedEvent } from '../ports/event-log.ts';
+import {
+  BatchTooLargeError,
+  type ClaimHolder,
+  type EventLog,
+  type KeyClaims,
+  type LoggedEvent,
+} from '../ports/event-log.ts';
 import { StoreError } from '../ports/store-error.ts';
 import { LogQueue } from './log-queue.ts';
 import { type Accepted, fingerprintOf } from './pending-event.ts';
+import { tooManyUnwritten } from './store-problems.ts';
 import { Subscriptions } from './subscriptions.ts';
 
 const clock: Clock = { ...systemClock, after: (_ms, task) => systemClock.after(0, task) };
@@ -16,10 +23,12 @@ interface Parts {
   readonly claim?: KeyClaims['claim'];
   readonly partitions?: number | null;
   readonly giveUpAfterMs?: number;
+  /** The tenant that has too many unwritten deliveries. */
+  readonly fullTenant?: string;
 }
 
 /** A queue, what was appended, and a function that adds an event. */
-function newQueue({ append, claim, partitions = 4, giveUpAfterMs = 1000 }: Parts = {}) {
+function newQueue({ append, claim, partitions = 4, giveUpAfterMs = 1000, fullTenant }: Parts = {}) {
   const appended: { partition: number; events: readonly LoggedEvent[] }[] = [];
   const log: EventLog = {
     partitions,
@@ -30,10 +39,11 @@ function newQueue({ append, claim, partitions = 4, giveUpAfterMs = 1000 }: Parts
   };
   const queue = new LogQueue({
     log,
-    closedTenants: { load: async () => new Set(['closed']) },
+    closedTenants: { load: async () => ({ tenants: new Set(['closed']), readAt: 7 }) },
     claims: { claim: claim ?? (() => expect.unreachable()) },
     subscriptions: new Subscriptions(),
     observers: { onRepeated() {} },
+    unwritten: { findProblem: (tenant) => (tenant === fullTenant ? tooManyUnwritten(tenant, 1) : null) },
     clock,
     batchRows: 10,
     batchBytes: 100_000,
@@ -94,10 +104,13 @@ function newClaims(isStored: (id: Uuid) => boolean = () => false): KeyClaims['cl
 
 test('an event of a tenant whose data is being deleted gets 409', async () => {
   const { queue, add, appended } = newQueue();
+  await add('1').accepted;
   await queue.reloadClosedTenants();
-  await expect(add('1', { tenant: 'closed' }).accepted).rejects.toMatchObject({ code: 'conflict' });
+  await expect(add('x', { tenant: 'closed' }).accepted).rejects.toMatchObject({ code: 'conflict' });
   await add('2').accepted;
-  expect(dataOf(appended)).toEqual(['2']);
+  expect(dataOf(appended)).toEqual(['1', '2']);
+  const readAt = appended.flatMap(({ events }) => events.map((event) => event.closedTenantsReadAt));
+  expect(readAt).toEqual([null, 7]);
 });
 
 test('all events of a tenant are in one partition, in their order', async () => {
@@ -190,4 +203,68 @@ test('an event without a key does not overtake one of its tenant that waits for 
   gate.resolve();
   await Promise.all(events.map(({ accepted }) => accepted));
   expect(dataOf(appended)).toEqual(['5', '1', '2', '3', '4']);
+});
+
+test('an event that is too large for the log gets 413, and the others of its batch are appended in their order', async () => {
+  const { add, appended } = newQueue({
+    async append(_partition, events) {
+      if (events.length > 2 || events.some(({ data }) => String(data) === 'huge'))
+        throw new BatchTooLargeError('too large');
+    },
+  });
+  const events = ['1', '2', 'huge', '3', '4'].map((data) => add(data));
+  const results = await Promise.allSettled(events.map(({ accepted }) => accepted));
+  expect(results.map(({ status }) => status)).toEqual([
+    'fulfilled',
+    'fulfilled',
+    'rejected',
+    'fulfilled',
+    'fulfilled',
+  ]);
+  expect(results[2]).toMatchObject({ reason: { code: 'too_large' } });
+  const confirmed = appended.filter(({ events }) => events.length <= 2 && dataOf([{ events }])[0] !== 'huge');
+  expect(dataOf(confirmed)).toEqual(['1', '2', '3', '4']);
+});
+
+test('a key that another transaction has locked waits, for a limited time, and other keys of the claim do not wait for it', async () => {
+  const claim = newClaims();
+  let isLocked = true;
+  const { add } = newQueue({
+    giveUpAfterMs: 10_000,
+    async claim(claims, options) {
+      if (isLocked && claims.some(({ key }) => key === 'locked'))
+        throw new StoreError('conflict', 'lock timeout');
+      return claim(claims, options);
+    },
+  });
+  const locked = add('1', { key: 'locked' });
+  const others = ['a', 'b', 'c', 'd', 'e'].map((key) => add(key, { key }));
+  const ids = (await Promise.all(others.map(({ accepted }) => accepted))).map(({ id }) => id);
+  expect(ids).toEqual(others.map(({ id }) => id));
+  // A second request with the key waits, too, and others pass it.
+  const repeated = add('1', { key: 'locked' });
+  await add('f', { key: 'f' }).accepted;
+  isLocked = false;
+  // They take turns, so either may be the first.
+  const both = await Promise.all([locked.accepted, repeated.accepted]);
+  expect(both[0].id).toBe(both[1].id);
+  expect(both.map(({ duplicate }) => duplicate).toSorted()).toEqual([false, true]);
+
+  const stuck = newQueue({
+    giveUpAfterMs: 0,
+    claim: () => Promise.reject(new StoreError('conflict', 'lock timeout')),
+  });
+  await expect(stuck.add('1', { key: 'k' }).accepted).rejects.toMatchObject({ code: 'unavailable' });
+  await stuck.queue.waitUntilIdle();
+});
+
+test('a large fan-out of a tenant with too many unwritten deliveries gets 429, also when it is repeated with its key', async () => {
+  const { add, appended } = newQueue({ claim: newClaims(), fullTenant: 'full' });
+  const refused = [add('1', { tenant: 'full' }), add('2', { tenant: 'full', key: 'k' })];
+  for (const { accepted } of refused) await expect(accepted).rejects.toMatchObject({ code: 'rate_limited' });
+  await expect(add('2', { tenant: 'full', key: 'k' }).accepted).rejects.toMatchObject({
+    code: 'rate_limited',
+  });
+  await add('3').accepted;
+  expect(dataOf(appended)).toEqual(['3']);
 });

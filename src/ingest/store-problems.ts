@@ -35,11 +35,11 @@ export const endpointsKeptChanging = (): Problem =>
     { retryAfterSeconds: 2 },
   );
 
-/** For an event with a large fan-out whose tenant has too many deliveries that are not written yet. Nothing was written. */
+/** For an event with a large fan-out whose tenant has too many deliveries that are not written yet. This request wrote nothing. */
 export const tooManyUnwritten = (tenant: string, maxUnwritten: number): Problem =>
   new Problem(
     'rate_limited',
-    `The event was not stored: the tenant "${tenant}" has ${maxUnwritten} or more deliveries of large fan-outs that are not written yet. Try again after the time in Retry-After.`,
+    `The event was refused: the tenant "${tenant}" has ${maxUnwritten} or more deliveries of large fan-outs that are not written yet. Try again after the time in Retry-After.`,
     { retryAfterSeconds: 5 },
   );
 
@@ -63,6 +63,14 @@ export const logIsUnavailable = (): Problem =>
   new Problem('unavailable', 'The event was not stored: Kafka does not answer. Try again later.', {
     retryAfterSeconds: 2,
   });
+
+/** For an event that Kafka does not take, alone in its batch. Nothing was stored. */
+export const tooLargeForLog = (cause: unknown): Problem =>
+  new Problem(
+    'too_large',
+    'The event was not stored: with its headers, channels and endpoint_ids it is larger than the Kafka topic takes (max.message.bytes).',
+    { cause },
+  );
 
 /** For an event whose idempotency key could not be checked. The event is not in the log. */
 export const claimFailed = (cause: unknown): Problem =>

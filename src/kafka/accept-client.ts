@@ -1,6 +1,7 @@
 /** The client of the accept topic, on `@platformatic/kafka`. Loaded only with `POSTHORN_BACKBONE=kafka`. */
 import { setTimeout } from 'node:timers/promises';
 import { Admin, ConfigResourceTypes, noopSerializer, ProduceAcks, Producer } from '@platformatic/kafka';
+import { BatchTooLargeError } from '../ports/event-log.ts';
 import type { AcceptClient } from './accept-log.ts';
 import type { KafkaClientOptions } from './client.ts';
 
@@ -72,6 +73,8 @@ export function createAcceptClient(connection: ConnectionOptions, topic: AcceptT
           })),
         });
       } catch (error) {
+        if (TOO_LARGE.some((apiId) => hasApiId(error, apiId)))
+          throw new BatchTooLargeError('Kafka does not take a batch of this size', { cause: error });
         // The leader may have changed.
         producer.clearMetadata();
         throw error;
@@ -80,6 +83,9 @@ export function createAcceptClient(connection: ConnectionOptions, topic: AcceptT
     close: () => producer.close(true),
   };
 }
+
+/** The topic's `max.message.bytes`, and its `segment.bytes`. */
+const TOO_LARGE = ['MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE'];
 
 async function createTopic(admin: Admin, topic: AcceptTopic): Promise<void> {
   const settings = {
@@ -132,6 +138,9 @@ async function retryUntilKnown<T>(ask: () => Promise<T>): Promise<T> {
 const CHECKED = [
   'cleanup.policy',
   'unclean.leader.election.enable',
+  'retention.bytes',
+  'retention.ms',
+  'message.timestamp.type',
   'min.insync.replicas',
   'max.message.bytes',
 ];
@@ -148,7 +157,11 @@ async function readSettings(admin: Admin, resourceName: string): Promise<Readonl
 /** Returns what is wrong with the settings of the topic and what to set instead. Null: nothing. */
 export function findUnsafeSetting(
   settings: ReadonlyMap<string, string>,
-  { minInsync, maxRecordBytes }: Pick<AcceptTopic, 'minInsync' | 'maxRecordBytes'>,
+  {
+    minInsync,
+    maxRecordBytes,
+    retentionMs,
+  }: Pick<AcceptTopic, 'minInsync' | 'maxRecordBytes' | 'retentionMs'>,
 ): string | null {
   if (settings.get('cleanup.policy') !== 'delete')
     return 'cleanup.policy must be "delete", because compaction deletes records that are not stored yet';
@@ -156,6 +169,11 @@ export function findUnsafeSetting(
     return 'unclean.leader.election.enable must be "false", because a broker without confirmed records could become the leader';
   if (Number(settings.get('retention.bytes')) >= 0)
     return 'retention.bytes must be -1, because Kafka would delete records that are not stored yet';
+  const kept = Number(settings.get('retention.ms'));
+  if (kept >= 0 && kept < retentionMs)
+    return `retention.ms is ${kept} and must be -1 or at least ${retentionMs} (POSTHORN_KAFKA_ACCEPT_RETENTION_MS), because Kafka would delete records that are not stored yet`;
+  if (settings.get('message.timestamp.type') !== 'LogAppendTime')
+    return 'message.timestamp.type must be "LogAppendTime", because the clock of a node may be wrong, and Kafka would delete its records too early';
   const insync = Number(settings.get('min.insync.replicas'));
   if (insync < minInsync)
     return `min.insync.replicas is ${insync} and must be at least ${minInsync} (POSTHORN_KAFKA_ACCEPT_MIN_INSYNC)`;

@@ -16,6 +16,7 @@ const newEvent = (changes: Partial<LoggedEvent> = {}): LoggedEvent => ({
   endpointIds: [newId(0)],
   deliverAt: 1_800_000_000_000,
   headers: { 'x-a': 'b' },
+  closedTenantsReadAt: 1_790_000_000_000,
   ...changes,
 });
 
@@ -35,6 +36,7 @@ test('an event survives the topic byte for byte', () => {
     endpointIds: null,
     deliverAt: null,
     headers: null,
+    closedTenantsReadAt: null,
   });
   expect(decodeEvent(toRecord(plain), 'd')).toEqual(plain);
 });
@@ -50,6 +52,7 @@ test('a record of another deployment, or that Posthorn did not write, is refused
     { deliverAt: 'soon' },
     { headers: { a: 1 } },
     { idempotencyKey: 1 },
+    { closedTenantsReadAt: 'today' },
   ])
     expect(() => decodeEvent(toRecord(newEvent(changes as never)), 'd')).toThrow('not written by Posthorn');
   const record = toRecord(newEvent());
@@ -61,15 +64,42 @@ test('a record of another deployment, or that Posthorn did not write, is refused
   expect(identifyEvent({ ...record, headers: [] })).toBeNull();
 });
 
-test('records that were written twice, or before their tenant was deleted, are left out', async () => {
-  const deletedAt = Date.UTC(2026, 0, 2);
-  const accepted = new AcceptedRecords('t', 'd', {
-    readDeletedTenants: async () => new Map([['gone', deletedAt]]),
-  });
+const DELETED_AT = Date.UTC(2026, 0, 2);
+const accepted = new AcceptedRecords('t', 'd', {
+  readDeletedTenants: async () => new Map([['gone', DELETED_AT]]),
+});
+/** A record of the deleted tenant. `brokerMs`, `readMs`: relative to the end of the deletion. */
+const recordOfDeleted = (brokerMs: number, readMs: number | null, idMs = 0): KafkaRecord => ({
+  ...toRecord(
+    newEvent({
+      tenant: 'gone',
+      id: newEventId(DELETED_AT + idMs),
+      closedTenantsReadAt: readMs === null ? null : DELETED_AT + readMs,
+    }),
+  ),
+  timestampMs: DELETED_AT + brokerMs,
+});
+
+test('records that were written twice are left out, and those of unknown writers are not', async () => {
   const twice = toRecord(newEvent());
-  const old = toRecord(newEvent({ tenant: 'gone', id: newEventId(deletedAt - 1) }));
-  const later = toRecord(newEvent({ tenant: 'gone', id: newEventId(deletedAt) }));
   const foreign = { ...twice, headers: [] };
-  const selected = await accepted.select([twice, old, { ...twice, offset: 1n }, foreign, later]);
-  expect(selected).toEqual([twice, foreign, later]);
+  const selected = await accepted.select([twice, { ...twice, offset: 1n }, foreign]);
+  expect(selected).toEqual([twice, foreign]);
+});
+
+test('records from before the end of the deletion of their tenant are left out, whatever the time in their ids', async () => {
+  const HOUR_MS = 3_600_000;
+  // A node with a clock that is ahead wrote the second one.
+  const old = [recordOfDeleted(-1, -1), recordOfDeleted(-1, null, HOUR_MS)];
+  // The tenant was created again. The clock of the node, or that of the broker, is behind.
+  const recreated = [recordOfDeleted(1, -1, -HOUR_MS), recordOfDeleted(-HOUR_MS, 1, -HOUR_MS)];
+  expect(await accepted.select([...old, ...recreated])).toEqual(recreated);
+});
+
+test('records of this deployment are known, also those that cannot be read', () => {
+  const record = toRecord(newEvent());
+  expect(accepted.isOwn(record)).toBe(true);
+  expect(accepted.isOwn(toRecord(newEvent({ type: '"' })))).toBe(true);
+  expect(accepted.isOwn(toRecord(newEvent(), 'other'))).toBe(false);
+  expect(accepted.isOwn({ ...record, headers: [] })).toBe(false);
 });

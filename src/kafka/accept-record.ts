@@ -3,8 +3,8 @@
  * writes these records, after it has checked the event. The fields that SQL relies on are checked again, because other
  * programs may write to the topic.
  */
-import { isEventType, isTenantId, type NewEvent } from '../domain/event.ts';
-import { isEventId, type Uuid } from '../domain/ids.ts';
+import { isEventType, isTenantId } from '../domain/event.ts';
+import { isEventId } from '../domain/ids.ts';
 import type { LoggedEvent } from '../ports/event-log.ts';
 import { UnmappedRecordError } from './mapping.ts';
 import { headerOf, type KafkaRecord } from './record.ts';
@@ -20,9 +20,8 @@ const HEADER = 'posthorn';
 const HEADER_BYTES = Buffer.from(HEADER);
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-interface Envelope extends Omit<NewEvent, 'data' | 'schemaErrors'> {
+interface Envelope extends Omit<LoggedEvent, 'data' | 'schemaErrors'> {
   readonly v: number;
-  readonly id: Uuid;
   readonly deployment: string;
 }
 
@@ -44,13 +43,25 @@ export function decodeEvent(record: KafkaRecord, deployment: string): LoggedEven
   return { ...event, data: record.value! };
 }
 
+export type EventIdentity = Pick<LoggedEvent, 'id' | 'tenant' | 'closedTenantsReadAt'>;
+
 /** Returns the id and tenant, even of a record that cannot be stored. Null: the record has no valid id or tenant. */
-export function identifyEvent(record: KafkaRecord): { readonly id: Uuid; readonly tenant: string } | null {
+export function identifyEvent(record: KafkaRecord): EventIdentity | null {
   try {
-    const { id, tenant } = parseEnvelope(record);
-    return isEventId(id) && isTenantId(tenant) ? { id, tenant } : null;
+    const { id, tenant, closedTenantsReadAt } = parseEnvelope(record);
+    const readAt = Number.isFinite(closedTenantsReadAt) ? closedTenantsReadAt : null;
+    return isEventId(id) && isTenantId(tenant) ? { id, tenant, closedTenantsReadAt: readAt } : null;
   } catch {
     return null;
+  }
+}
+
+/** True if a process of this deployment wrote the record, so that a client may have got 202 for it. */
+export function isOfDeployment(record: KafkaRecord, deployment: string): boolean {
+  try {
+    return parseEnvelope(record).deployment === deployment;
+  } catch {
+    return false;
   }
 }
 
@@ -80,6 +91,7 @@ function isValid({
   endpointIds,
   deliverAt,
   headers,
+  closedTenantsReadAt,
   ...rest
 }: Envelope): boolean {
   return (
@@ -97,6 +109,7 @@ function isValid({
     (endpointIds === null ||
       (Array.isArray(endpointIds) && endpointIds.every((each) => isText(each) && UUID.test(each)))) &&
     (deliverAt === null || Number.isFinite(deliverAt)) &&
+    Number.isFinite(closedTenantsReadAt ?? 0) &&
     (headers === null || (typeof headers === 'object' && Object.values(headers).every(isText)))
   );
 }

@@ -1,8 +1,8 @@
 /** Reads the records of the accept topic, which Posthorn wrote itself (`POSTHORN_BACKBONE=kafka`). */
-import { timeOfId, type Uuid } from '../domain/ids.ts';
+import type { Uuid } from '../domain/ids.ts';
 import type { LoggedEvent } from '../ports/event-log.ts';
 import type { KafkaStore } from '../ports/kafka-store.ts';
-import { decodeEvent, identifyEvent } from './accept-record.ts';
+import { decodeEvent, type EventIdentity, identifyEvent, isOfDeployment } from './accept-record.ts';
 import type { KafkaRecord } from './record.ts';
 
 export class AcceptedRecords {
@@ -21,22 +21,33 @@ export class AcceptedRecords {
     return decodeEvent(record, this.#deployment);
   }
 
-  identify(record: KafkaRecord): { readonly id: Uuid; readonly tenant: string } | null {
+  identify(record: KafkaRecord): EventIdentity | null {
     return identifyEvent(record);
   }
 
-  /** Leaves out repeated records, and events that were published before all data of their tenant was deleted. Throws `StoreError`. */
+  /** True if a client of this deployment may have got 202 for the record. */
+  isOwn(record: KafkaRecord): boolean {
+    return isOfDeployment(record, this.#deployment);
+  }
+
+  /**
+   * Leaves out repeated records, and events that were published before the deletion of all data of their tenant ended. Ids are not
+   * compared: they have the time of a node, which may be wrong. An event is kept if the node knew that the deletion had ended,
+   * which compares the store's clock with itself, or if the broker got the record later. Throws `StoreError`.
+   */
   async select(records: readonly KafkaRecord[]): Promise<readonly KafkaRecord[]> {
     const known = records.map(identifyEvent);
     const tenants = new Set(known.flatMap((each) => (each === null ? [] : [each.tenant])));
     const deletedAt = await this.#store.readDeletedTenants([...tenants]);
     const seen = new Set<Uuid>();
-    return records.filter((_record, index) => {
+    return records.filter(({ timestampMs }, index) => {
       const each = known[index];
       if (each == null) return true;
       const isFirst = !seen.has(each.id);
       seen.add(each.id);
-      return isFirst && timeOfId(each.id) >= (deletedAt.get(each.tenant) ?? 0);
+      return (
+        isFirst && Math.max(timestampMs, each.closedTenantsReadAt ?? 0) >= (deletedAt.get(each.tenant) ?? 0)
+      );
     });
   }
 }

@@ -9,7 +9,8 @@
  *     │         ├ the data of its tenant is being deleted: dropped
  *     │         └ another process has taken the partition: nothing is written, and this process drops the partition
  *     └ it cannot be mapped ──▶ rejected (set aside, with the reason) ──an operator retries it──▶ waiting
- *           └ too many are rejected already: the partition pauses before this record
+ *           └ too many are rejected already: the partition pauses before this record. Never in the accept topic: an own record is
+ *             kept in any case, because a client got 202 for it, and one of another deployment is left out
  *
  * Setting records aside moves the position in the same commit. So after a crash at any point each record is an event, or set
  * aside, or read again.
@@ -166,17 +167,20 @@ export class RecordWriter {
 
   /** Maps the records. Stops before a record for which there is no room among the waiting or rejected ones. */
   #classify(state: PartitionState, { records, upTo }: Chunk): ClassifiedRecords {
+    const { onProblem } = this.#options;
     const events = new Map<KafkaRecord, CommittedEvent>();
     const parked: ParkedRecord[] = [];
     for (const record of records) {
       if (state.done.has(String(record.offset))) continue;
       const event = this.#read(state, record);
       if (typeof event === 'string') {
-        if (this.#hasMaxRejected(state, parked)) {
+        const room = this.#roomForRejected(state, record, parked);
+        if (room === 'pause') {
           this.#pausePartition(state, 'rejected_full', REJECTED_PAUSE_MS);
           return { events, parked, upTo: record.offset };
         }
-        parked.push(this.#park(record, 'rejected', event));
+        if (room === 'keep') parked.push(this.#park(record, 'rejected', event));
+        else onProblem('keep a rejected Kafka record', new Error(`too many are kept already (${event})`));
       } else if (!this.#mustWait(state, event.tenant)) events.set(record, event);
       else if (state.waiting + parked.length < this.#options.maxWaiting) {
         state.waitingTenants = new Set([...state.waitingTenants, event.tenant]);
@@ -189,8 +193,16 @@ export class RecordWriter {
     return { events, parked, upTo };
   }
 
-  #hasMaxRejected({ rejected }: PartitionState, parked: readonly ParkedRecord[]): boolean {
-    return (rejected ?? 0) + countIn(parked, 'rejected') >= this.#options.maxRejected;
+  /** The deployment that wrote a record of the accept topic reads it, too, so another one may leave it out. */
+  #roomForRejected(
+    { topic, rejected }: PartitionState,
+    record: KafkaRecord,
+    parked: readonly ParkedRecord[],
+  ): 'keep' | 'leave_out' | 'pause' {
+    const { accepted, maxRejected } = this.#options;
+    if ((rejected ?? 0) + countIn(parked, 'rejected') < maxRejected) return 'keep';
+    if (accepted?.topic !== topic) return 'pause';
+    return accepted.isOwn(record) ? 'keep' : 'leave_out';
   }
 
   #pausePartition(state: PartitionState, reason: PausedReason, ms: number): void {

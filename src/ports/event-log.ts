@@ -8,12 +8,22 @@ import type { Uuid } from '../domain/ids.ts';
 
 export interface LoggedEvent extends NewEvent {
   readonly id: Uuid;
+  /** `readAt` of the closed tenants that the accepting process knew. Null: it has never read them. */
+  readonly closedTenantsReadAt: number | null;
+}
+
+/** The log does not take a batch of this size, and never will. Nothing of it was appended. */
+export class BatchTooLargeError extends Error {
+  override readonly name = 'BatchTooLargeError';
 }
 
 export interface EventLog {
   /** How many partitions there are. Null: the log was not reachable yet. */
   readonly partitions: number | null;
-  /** Appends the events in this order. Throws if they may not be durable; they may be in the log nevertheless. */
+  /**
+   * Appends the events in this order. Throws if they may not be durable; they may be in the log nevertheless. Throws
+   * `BatchTooLargeError` if only a smaller batch can be appended.
+   */
   append(partition: number, events: readonly LoggedEvent[]): Promise<void>;
 }
 
@@ -46,7 +56,13 @@ export interface ClaimHolder {
 /** Tenants whose data is being deleted. The log would take their events, and the store would refuse them after the 202. */
 export interface ClosedTenants {
   /** Reads all of them. Throws `StoreError`. */
-  load(): Promise<ReadonlySet<string>>;
+  load(): Promise<ClosedTenantList>;
+}
+
+export interface ClosedTenantList {
+  readonly tenants: ReadonlySet<string>;
+  /** By the store's clock, in milliseconds since the epoch. A deletion that ended before is known to the reader of the list. */
+  readonly readAt: number;
 }
 
 /** Idempotency keys of events that go through the log. They are claimed before the event is appended. */

@@ -107,7 +107,7 @@ export interface KafkaStore {
   removeConsumer(consumerId: Uuid): Promise<void>;
   /** Moves the position and sets records aside, in one commit. Returns false if another process owns the partition. */
   advance(advance: Advance): Promise<boolean>;
-  /** Returns when all data of these tenants was deleted, in milliseconds since the epoch. Others are missing. */
+  /** Returns when the deletion of all data of these tenants ended, by the store's clock. Others are missing. */
   readDeletedTenants(tenants: readonly string[]): Promise<ReadonlyMap<string, number>>;
   /** Reads records of a partition that wait, in order. `exceptTenants`: tenants that must wait longer. */
   readWaiting(

@@ -95,10 +95,11 @@ test('an expired key is claimed again', async () => {
   expect(await claim(second, 'other')).toMatchObject({ eventId: second, isClaimed: true });
 });
 
-test('the tombstone of a tenant tells which of its records are not stored any more', async () => {
+test('the tombstone of a tenant tells which of its records are not stored any more: by the end of the deletion, not by ids', async () => {
   const kafka = createPostgresKafkaStore(database);
+  // `at` is later than the newest id of the tenant, which a node with a clock that was ahead has made.
   await testDatabase.query(
-    "insert into posthorn.expunged (kind, id, at) values ('tenant', 'gone', '2026-01-02T00:00:00Z')",
+    "insert into posthorn.expunged (kind, id, at, applied_at) values ('tenant', 'gone', '2026-01-05T00:00:00Z', '2026-01-02T00:00:00Z')",
   );
   expect(await kafka.readDeletedTenants(['gone', 'acme'])).toEqual(new Map([['gone', Date.UTC(2026, 0, 2)]]));
 });

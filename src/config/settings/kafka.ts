@@ -79,7 +79,7 @@ export const kafka = {
     min: 1,
     max: 10_000_000,
     about:
-      'How many rejected records of a partition are kept. When there are so many, the partition pauses before the next one.',
+      'How many rejected records of a partition are kept. When there are so many, the partition pauses before the next one. In the accept topic it goes on: it keeps all records of this deployment, and leaves out others.',
   }),
   backbone: choice({
     of: ['postgres', 'kafka'],
@@ -117,7 +117,7 @@ export const kafka = {
     min: HOUR,
     max: 365 * DAY,
     about:
-      'How long Kafka keeps the records of the accept topic, when Posthorn creates it. Records that are older and not in PostgreSQL yet are lost.',
+      'How long Kafka keeps the records of the accept topic, when Posthorn creates it. Posthorn refuses a topic that keeps them for a shorter time. Records that are older and not in PostgreSQL yet are lost.',
   }),
   acceptWithoutDatabaseMs: duration({
     default: 15 * MINUTE,

@@ -141,14 +141,17 @@ export async function countRejectedRecords(pool: Pool, partitionId: number, max:
   return rows[0]!.count;
 }
 
-/** When all data of these tenants was deleted, in milliseconds since the epoch. Others are missing. */
+/**
+ * When the deletion of all data of these tenants ended, in milliseconds since the epoch. Others are missing. Not `at`: that is
+ * later than the newest id, which a node with a wrong clock made.
+ */
 export async function readDeletedTenants(
   pool: Pool,
   tenants: readonly string[],
 ): Promise<ReadonlyMap<string, number>> {
   const { rows } = await pool.query<{ id: string; at_ms: number }>({
     name: 'kafka_deleted_tenants',
-    text: `select id, extract(epoch from at)::float8 * 1000 as at_ms from posthorn.expunged
+    text: `select id, extract(epoch from coalesce(applied_at, at))::float8 * 1000 as at_ms from posthorn.expunged
             where kind = 'tenant' and id = any ($1::text[])`,
     values: [tenants],
   });

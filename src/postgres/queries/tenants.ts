@@ -1,6 +1,7 @@
 import type { RateLimit } from '../../domain/endpoint.ts';
 import type { ValidationMode } from '../../domain/event-type-version.ts';
 import { tenantBeingDeleted } from '../../domain/problem.ts';
+import type { ClosedTenantList } from '../../ports/event-log.ts';
 import type { Client, Pool, Queryable } from '../database.ts';
 import { CHANNEL_NAMES } from '../notifier-channels.ts';
 
@@ -154,10 +155,12 @@ export async function loadIngestLimits(pool: Pool): Promise<Map<string, RateLimi
 }
 
 /** Tenants whose data is being deleted. */
-export async function listClosedTenants(pool: Pool): Promise<ReadonlySet<string>> {
-  const { rows } = await pool.query<{ id: string }>({
+export async function listClosedTenants(pool: Pool): Promise<ClosedTenantList> {
+  const { rows } = await pool.query<{ ids: string[]; read_at_ms: number }>({
     name: 'list_closed_tenants',
-    text: 'select id from posthorn.tenants where expunging_at is not null',
+    text: `select array(select id from posthorn.tenants where expunging_at is not null) as ids,
+                  extract(epoch from now())::float8 * 1000 as read_at_ms`,
   });
-  return new Set(rows.map(({ id }) => id));
+  const { ids, read_at_ms } = rows[0]!;
+  return { tenants: new Set(ids), readAt: read_at_ms };
 }

@@ -3,11 +3,13 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { checkKafka } from '../../../src/cli/doctor/check-kafka.ts';
 import { loadConfig } from '../../../src/config/index.ts';
+import { newEventId } from '../../../src/domain/ids.ts';
 import { createAcceptClient } from '../../../src/kafka/accept-client.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { eventually } from '../../support/eventually.ts';
 import { missingKafka, TestBroker } from '../../support/kafka/broker.ts';
-import { createTopic, deleteTopic, newProducer } from '../../support/kafka/topics.ts';
+import { changeTopic, createTopic, deleteTopic, newProducer } from '../../support/kafka/topics.ts';
+import { lockRows } from '../../support/lock-rows.ts';
 import { needs } from '../../support/needs.ts';
 import {
   type Answer,
@@ -263,6 +265,65 @@ describe('SCL-2: Kafka as the accept log', needs(missing), () => {
     await expectStatus(send(1000, 'k'), 202);
   });
 
+  test('a key that another transaction has locked does not refuse other keys', async () => {
+    const database = await newDatabase();
+    const posthorn = await start(database, newTopic());
+    const tenant = newTenant();
+    const send = (key: string) =>
+      post(posthorn, { type: 'a.b', tenant, idempotency_key: key, data: { n: 1 } });
+    await expectStatus(send('locked'), 202);
+    await eventually('it is stored', async () => (await countEvents(database)) === 1);
+    const unlock = await lockRows(
+      database,
+      "update posthorn.idempotency_keys set expires_at = expires_at where key = 'locked'",
+    );
+    const locked = send('locked');
+    const others = await Promise.all(numbers(0, 30).map((n) => send(`k${n}`)));
+    expect(new Set(others.map(({ status }) => status))).toEqual(new Set([202]));
+    await unlock();
+    expect((await expectStatus(locked, 202)).body).toMatchObject({ duplicate: true });
+  });
+
+  test('an event that is larger than the topic takes gets 413 at once, and the others of the partition go on', async () => {
+    const database = await newDatabase();
+    const topic = newTopic();
+    const posthorn = await start(database, topic, { POSTHORN_KAFKA_ACCEPT_PARTITIONS: '1' });
+    // An operator changes it while Posthorn runs.
+    await changeTopic(broker.address, topic, { name: 'max.message.bytes', value: '50000' });
+    const sizes = [10, 10, 100_000, 10, 10];
+    const send = () =>
+      Promise.all(
+        sizes.map((size) =>
+          post(posthorn, { type: 'a.b', tenant: newTenant(), data: { n: size, filler: 'x'.repeat(size) } }),
+        ),
+      );
+    await eventually('the broker uses the new setting', async () => (await send())[2]!.status === 413);
+    const startedAt = Date.now();
+    expect((await send()).map(({ status }) => status)).toEqual([202, 202, 413, 202, 202]);
+    // Not after the 10 seconds for which a log that does not answer is tried.
+    expect(Date.now() - startedAt).toBeLessThan(5_000);
+  });
+
+  test('a tenant that is deleted and created again gets its new events, though the ids of old ones were ahead of the clock', async () => {
+    const database = await newDatabase();
+    const posthorn = await start(database, newTopic(), { POSTHORN_EXPUNGE_SETTLE_MS: '0' });
+    const tenant = newTenant();
+    await publish(posthorn, { type: 'a.b', tenant, data: { n: 1 } });
+    await eventually('it is stored', async () => (await countEvents(database)) === 1);
+    // A node whose clock was ten minutes ahead made it.
+    await database.query('update posthorn.events set id = overlay(id::text placing $1 from 1 for 13)::uuid', [
+      newEventId(Date.now() + 600_000).slice(0, 13),
+    ]);
+    await expectStatus(posthorn.api('DELETE', `/v1/tenants/${tenant}?expunge=true&confirm=${tenant}`), 202);
+    await eventually('its data is deleted', async () => (await countEvents(database)) === 0);
+    const again = await eventually('the tenant can be used again', async () => {
+      const answer = await post(posthorn, { type: 'a.b', tenant, data: { n: 2 } });
+      return answer.status === 202 ? answer : undefined;
+    });
+    await expectStatus(posthorn.api('GET', `/v1/events/${again.body.id}`), 200);
+    expect(await storedNumbers(database)).toEqual([2]);
+  });
+
   test('doctor checks the brokers and the topic', async () => {
     const check = (env: Readonly<Record<string, string>>) =>
       checkKafka(loadConfig({ mode: 'serve', flags: {}, env: { DATABASE_URL: 'postgres://db/x', ...env } }));
@@ -278,11 +339,13 @@ describe('SCL-2: Kafka as the accept log', needs(missing), () => {
   });
 
   test('a topic that could lose confirmed events, or is too small for the largest event, is not used', async () => {
+    const retentionMs = 3_600_000;
+    const safe = { 'message.timestamp.type': 'LogAppendTime' };
     const open = async (settings: Readonly<Record<string, string>>, minInsync = 1): Promise<number> => {
-      const name = await createTopic(broker.address, { settings });
+      const name = await createTopic(broker.address, { settings: { ...safe, ...settings } });
       const client = createAcceptClient(
         { brokers: [broker.address], tls: null, sasl: null },
-        { name, partitions: 4, replicas: 1, minInsync, retentionMs: 3_600_000, maxRecordBytes: 300_000 },
+        { name, partitions: 4, replicas: 1, minInsync, retentionMs, maxRecordBytes: 300_000 },
       );
       onTestFinished(() => client.close());
       return client.openTopic();
@@ -291,6 +354,10 @@ describe('SCL-2: Kafka as the accept log', needs(missing), () => {
     await expect(open({ 'unclean.leader.election.enable': 'true' })).rejects.toThrow('unclean');
     await expect(open({ 'max.message.bytes': '1000000' })).rejects.toThrow('at least 1048576');
     await expect(open({}, 2)).rejects.toThrow('min.insync.replicas is 1 and must be at least 2');
+    await expect(open({ 'retention.bytes': '1000000' })).rejects.toThrow('retention.bytes');
+    await expect(open({ 'retention.ms': '60000' })).rejects.toThrow('retention.ms is 60000');
+    await expect(open({ 'message.timestamp.type': 'CreateTime' })).rejects.toThrow('LogAppendTime');
+    expect(await open({ 'retention.ms': '-1' })).toBe(1);
     expect(await open({})).toBe(1);
   });
 

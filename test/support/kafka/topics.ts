@@ -1,6 +1,12 @@
 /** Topics and records on the broker of a test. */
 import { randomUUID } from 'node:crypto';
-import { Admin, Producer, stringSerializers } from '@platformatic/kafka';
+import {
+  Admin,
+  ConfigResourceTypes,
+  IncrementalAlterConfigOperationTypes,
+  Producer,
+  stringSerializers,
+} from '@platformatic/kafka';
 import { onTestFinished } from 'vitest';
 
 export interface TestRecord {
@@ -37,6 +43,23 @@ export async function deleteTopic(address: string, topic: string): Promise<void>
   const admin = new Admin({ clientId: 'test', bootstrapBrokers: [address] });
   try {
     await admin.deleteTopics({ topics: [topic] });
+  } finally {
+    await admin.close();
+  }
+}
+
+/** Changes a setting of a topic. */
+export async function changeTopic(
+  address: string,
+  topic: string,
+  setting: { readonly name: string; readonly value: string },
+): Promise<void> {
+  const admin = new Admin({ clientId: 'test', bootstrapBrokers: [address] });
+  try {
+    const configs = [{ ...setting, configOperation: IncrementalAlterConfigOperationTypes.SET }];
+    await admin.incrementalAlterConfigs({
+      resources: [{ resourceType: ConfigResourceTypes.TOPIC, resourceName: topic, configs }],
+    });
   } finally {
     await admin.close();
   }
