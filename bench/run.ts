@@ -9,6 +9,7 @@ import { parseArgs } from 'node:util';
 import { startPostgres, startReceiver } from './harness.ts';
 import { addRecordedLimits, isRecorded, record } from './recorded-figures.ts';
 import { type Bench, type Figure, formatBound, formatValue, isWithin } from './scenario.ts';
+import { backbone } from './scenarios/backbone.ts';
 import { backlog } from './scenarios/backlog.ts';
 import { batchesToOneEndpoint } from './scenarios/batches.ts';
 import { bloat } from './scenarios/bloat.ts';
@@ -38,6 +39,7 @@ import { validation } from './scenarios/validation.ts';
 const ALL: Bench[] = [
   throughput,
   handOver,
+  backbone,
   simpleDesign,
   cost,
   latency,

@@ -129,6 +129,11 @@ export class TestBroker {
     await waitForPort(this.#port, child, () => this.log());
   }
 
+  /** The id of its process. Throws if it does not run. */
+  get pid(): number {
+    return this.#child!.pid!;
+  }
+
   /** As `kill -9`. */
   async kill(): Promise<void> {
     const child = this.#child;
