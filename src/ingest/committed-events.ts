@@ -14,7 +14,7 @@
 import type { Clock } from '../domain/clock.ts';
 import type { CommittedEvent } from '../domain/event.ts';
 import { timeOfId } from '../domain/ids.ts';
-import type { AcceptLog } from '../ports/accept-log.ts';
+import type { EventStore } from '../ports/event-store.ts';
 import type { BatchWriter } from './batch-writer.ts';
 import { findIdProblem, isFromFuture } from './id-times.ts';
 import { type Accepted, fingerprintOf, type PendingEvent } from './pending-event.ts';
@@ -22,7 +22,7 @@ import type { SchemaCheck } from './schema-check.ts';
 import type { SchemaFailures } from './schema-failures.ts';
 
 export interface CommittedEventsOptions {
-  readonly acceptLog: Pick<AcceptLog, 'now'>;
+  readonly eventStore: Pick<EventStore, 'now'>;
   readonly writer: Pick<BatchWriter, 'write'>;
   readonly clock: Clock;
   /** Undefined: payloads are not checked. */
@@ -42,11 +42,11 @@ export class CommittedEvents {
    * final, after any other error the caller may retry.
    */
   async accept(events: readonly CommittedEvent[]): Promise<(Accepted | Error)[]> {
-    const { acceptLog, writer, clock, schemas } = this.#options;
+    const { eventStore, writer, clock, schemas } = this.#options;
     const answers = new Array<Accepted | Error>(events.length);
     // Our own clock may have jumped: use the clock of the store before rejecting an event for its time.
     const needsStoreClock = events.some(({ id }) => isFromFuture(id, clock.now()));
-    const now = needsStoreClock ? await acceptLog.now() : clock.now();
+    const now = needsStoreClock ? await eventStore.now() : clock.now();
     const batch: PendingEvent[] = [];
     for (const [index, published] of events.entries()) {
       // After the clock stepped back, ids from before the step lie in the future. Such events are stored if a partition covers their ids.

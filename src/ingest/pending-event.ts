@@ -9,7 +9,7 @@ import {
   idempotencyKeyName,
   type KeyHolder,
   type PartitionMark,
-} from '../ports/accept-log.ts';
+} from '../ports/event-store.ts';
 import type { CommittedDelivery } from '../ports/hand-over.ts';
 
 /** The answer to a stored event. */
