@@ -39,7 +39,7 @@ import {
   partitionMarkOf,
   splitRepeatedKeys,
   storedByOther,
-  toAccepted,
+  toAcceptAnswer,
   withoutKey,
   withUnknownOutcome,
 } from './pending-event.ts';
@@ -250,9 +250,9 @@ export class BatchWriter {
   }
 
   #resolve(item: PendingEvent, record: EventRecord): void {
-    const accepted = toAccepted(item, record);
-    item.resolve(accepted);
-    this.#options.observers.onAccepted(accepted);
+    const answer = toAcceptAnswer(item, record);
+    item.resolve(answer);
+    this.#options.observers.onAccepted(answer);
   }
 
   /** Answers events that this statement did not write: an earlier try did, or another event holds the key. */
@@ -285,7 +285,7 @@ export class BatchWriter {
         const record = records[index]!;
         addDeliveries(storedEarlier, item, record);
         // The process that stored the event also reports it to the observers.
-        if (storedByOther(item)) item.resolve(toAccepted(item, record));
+        if (storedByOther(item)) item.resolve(toAcceptAnswer(item, record));
         else this.#resolve(item, record);
       }
     }

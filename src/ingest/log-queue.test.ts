@@ -6,7 +6,7 @@ import type { ClaimHolder, EventLog, KeyClaims, LoggedEvent } from '../ports/eve
 import { idempotencyKeyName } from '../ports/event-store.ts';
 import { StoreError } from '../ports/store-error.ts';
 import { LogQueue } from './log-queue.ts';
-import { type Accepted, fingerprintOf } from './pending-event.ts';
+import { type AcceptAnswer, fingerprintOf } from './pending-event.ts';
 import { Subscriptions } from './subscriptions.ts';
 
 const clock: Clock = { ...systemClock, after: (_ms, task) => systemClock.after(0, task) };
@@ -56,7 +56,7 @@ function newQueue({ append, claim, partitions = 4, giveUpAfterMs = 1000 }: Parts
       headers: null,
     };
     const id = newEventId(Date.now());
-    const accepted = new Promise<Accepted>((resolve, reject) => {
+    const accepted = new Promise<AcceptAnswer>((resolve, reject) => {
       const fingerprint = fingerprintOf(event);
       queue.add({ event, id, fingerprint, receivedAt: clock.monotonic(), committed: null, resolve, reject });
     });

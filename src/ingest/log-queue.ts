@@ -23,7 +23,7 @@ import { idempotencyKeyName } from '../ports/event-store.ts';
 import type { AcceptObservers } from './accept-observers.ts';
 import { type AcceptQueue, bytesOf } from './accept-queue.ts';
 import { matchFirst } from './match-first.ts';
-import { type Accepted, answerWithHolder, type PendingEvent } from './pending-event.ts';
+import { type AcceptAnswer, answerWithHolder, type PendingEvent } from './pending-event.ts';
 import { claimFailed, logDidNotAnswer, logIsUnavailable } from './store-problems.ts';
 import type { Subscriptions } from './subscriptions.ts';
 
@@ -164,10 +164,10 @@ export class LogQueue implements AcceptQueue {
     const items = batch.map(({ item }) => item);
     const matched = await matchFirst(items, this.#options.subscriptions, Number.POSITIVE_INFINITY);
     for (const [index, { item, isRepeated }] of batch.entries())
-      item.resolve(this.#toAccepted(item, matched[index]!, isRepeated));
+      item.resolve(this.#toAnswer(item, matched[index]!, isRepeated));
   }
 
-  #toAccepted({ id, event }: PendingEvent, matched: readonly Endpoint[], isRepeated: boolean): Accepted {
+  #toAnswer({ id, event }: PendingEvent, matched: readonly Endpoint[], isRepeated: boolean): AcceptAnswer {
     const deliveries = matched.filter(({ enabled }) => enabled).length;
     return {
       id,
