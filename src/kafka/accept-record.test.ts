@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { newEventId, newId } from '../domain/ids.ts';
 import type { LoggedEvent } from '../ports/event-log.ts';
 import { decodeEvent, encodeEvent, identifyEvent } from './accept-record.ts';
-import { AcceptedRecords } from './accepted-records.ts';
+import { AcceptTopicReader } from './accept-topic-reader.ts';
 import type { KafkaRecord } from './record.ts';
 
 const newEvent = (changes: Partial<LoggedEvent> = {}): LoggedEvent => ({
@@ -63,13 +63,13 @@ test('a record of another deployment, or that Posthorn did not write, is refused
 
 test('records that were written twice, or before their tenant was deleted, are left out', async () => {
   const deletedAt = Date.UTC(2026, 0, 2);
-  const accepted = new AcceptedRecords('t', 'd', {
+  const reader = new AcceptTopicReader('t', 'd', {
     readDeletedTenants: async () => new Map([['gone', deletedAt]]),
   });
   const twice = toRecord(newEvent());
   const old = toRecord(newEvent({ tenant: 'gone', id: newEventId(deletedAt - 1) }));
   const later = toRecord(newEvent({ tenant: 'gone', id: newEventId(deletedAt) }));
   const foreign = { ...twice, headers: [] };
-  const selected = await accepted.select([twice, old, { ...twice, offset: 1n }, foreign, later]);
+  const selected = await reader.select([twice, old, { ...twice, offset: 1n }, foreign, later]);
   expect(selected).toEqual([twice, foreign, later]);
 });
