@@ -123,7 +123,7 @@ function servicesOf(parts: AppParts, listener: Listener, connections: Service): 
     onStop(() => Promise.all([deliverer.close(), mailer.close()])),
     onStop(() => convertStage.running?.pool.close()),
     ...(redis === null ? [] : [redis.link]),
-    ...(parts.accepted === null ? [] : [parts.accepted]),
+    ...(parts.unstoredEvents === null ? [] : [parts.unstoredEvents]),
     ...(parts.eventLog === null ? [] : [parts.eventLog.log]),
     inParallel(parts.tail, background.stats),
     notifier,

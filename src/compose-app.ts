@@ -57,7 +57,7 @@ export interface AppParts {
   readonly engine: Engine;
   readonly ingest: Ingest;
   readonly eventLog: EventLogParts['eventLog'];
-  readonly accepted: EventLogParts['accepted'];
+  readonly unstoredEvents: EventLogParts['unstoredEvents'];
   readonly tenants: TenantSync;
   readonly catalogue: CatalogueSync;
   readonly convertStage: ConvertStage;
