@@ -9,7 +9,7 @@ import { createTracer } from './create-tracer.ts';
 import { isReservedHeader } from './deliver/index.ts';
 import { DatabaseClock, systemClock } from './domain/clock.ts';
 import { inParallel, onStop, type Service, startAll, stopAll } from './domain/lifecycle.ts';
-import { type Accepted, readEvent } from './ingest/index.ts';
+import { type AcceptAnswer, readEvent } from './ingest/index.ts';
 import { LameDuck } from './lame-duck.ts';
 import { Listener } from './listener.ts';
 import { createTracedAccept } from './manage/traced-accept.ts';
@@ -23,7 +23,7 @@ import { recurringProblems } from './telemetry/recurring-problems.ts';
 export interface App {
   readonly url: string;
   /** Accepts an event in the format of `POST /v1/events`, of any tenant. */
-  publish(body: Buffer): Promise<Accepted>;
+  publish(body: Buffer): Promise<AcceptAnswer>;
   /** The metrics of this process. */
   readMetrics(): Sample[];
   stop(): Promise<void>;
@@ -123,7 +123,7 @@ function servicesOf(parts: AppParts, listener: Listener, connections: Service): 
     onStop(() => Promise.all([deliverer.close(), mailer.close()])),
     onStop(() => convertStage.running?.pool.close()),
     ...(redis === null ? [] : [redis.link]),
-    ...(parts.accepted === null ? [] : [parts.accepted]),
+    ...(parts.unstoredEvents === null ? [] : [parts.unstoredEvents]),
     ...(parts.eventLog === null ? [] : [parts.eventLog.log]),
     inParallel(parts.tail, background.stats),
     notifier,

@@ -28,7 +28,7 @@ import { EngineTelemetry } from './engine-telemetry.ts';
 import { Confirmations } from './manage/confirmations.ts';
 import { openStore, type Store } from './open-store.ts';
 import { OutboxWatch } from './outbox-watch.ts';
-import type { AcceptLog } from './ports/accept-log.ts';
+import type { EventStore } from './ports/event-store.ts';
 import type { Notifier } from './ports/notifier.ts';
 import type { RateBuckets } from './ports/rate-limits.ts';
 import type { Database } from './postgres/database.ts';
@@ -57,7 +57,7 @@ export interface AppParts {
   readonly engine: Engine;
   readonly ingest: Ingest;
   readonly eventLog: EventLogParts['eventLog'];
-  readonly accepted: EventLogParts['accepted'];
+  readonly unstoredEvents: EventLogParts['unstoredEvents'];
   readonly tenants: TenantSync;
   readonly catalogue: CatalogueSync;
   readonly convertStage: ConvertStage;
@@ -114,10 +114,10 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
     },
     { ...config, workerName },
   );
-  const { acceptLog, accepts } = watchAccepts(store.acceptLog, clock);
+  const { eventStore, accepts } = watchAccepts(store.eventStore, clock);
   const logParts = await createEventLog(options, store);
   const { eventLog } = logParts;
-  const ingest = openIngest(options, { store, acceptLog, eventLog, rateBuckets, engine, tail });
+  const ingest = openIngest(options, { store, eventStore, eventLog, rateBuckets, engine, tail });
   const parts = {
     config,
     store,
@@ -153,7 +153,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
 
 interface IngestParts {
   readonly store: Store;
-  readonly acceptLog: AcceptLog;
+  readonly eventStore: EventStore;
   readonly eventLog: EventLogParts['eventLog'];
   readonly rateBuckets: RateBuckets;
   readonly engine: Engine;
@@ -162,9 +162,9 @@ interface IngestParts {
 
 function openIngest(
   { config, clock, metrics, tracer, onProblem }: ComposeOptions,
-  { store, acceptLog, eventLog, rateBuckets, engine, tail }: IngestParts,
+  { store, eventStore, eventLog, rateBuckets, engine, tail }: IngestParts,
 ): Ingest {
-  const ports = { ...store, acceptLog, rateBuckets, clock, random: Math.random };
+  const ports = { ...store, eventStore, rateBuckets, clock, random: Math.random };
   return createIngest(
     eventLog === null ? ports : { ...ports, eventLog },
     {

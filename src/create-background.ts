@@ -122,7 +122,7 @@ function createUpkeep(
     },
     async checkClock() {
       const askedAt = clock.monotonic();
-      clock.correct(await store.acceptLog.now(), clock.monotonic() - askedAt);
+      clock.correct(await store.eventStore.now(), clock.monotonic() - askedAt);
       return clock.isSteady;
     },
     onPaused: (isPaused) =>

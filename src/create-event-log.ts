@@ -1,6 +1,6 @@
 /** Composes the log that events are accepted in before they are stored (`POSTHORN_BACKBONE=kafka`). */
 import { createHash } from 'node:crypto';
-import type { AcceptedEvents } from './api/events/accepted-events.ts';
+import type { UnstoredEvents } from './api/events/unstored-events.ts';
 import type { ComposeOptions } from './compose-app.ts';
 import type { LogPorts } from './create-ingest.ts';
 import { clientOptionsOf } from './create-kafka-source.ts';
@@ -20,7 +20,7 @@ export interface EventLogParts {
   /** Null: events are stored in PostgreSQL at once. */
   readonly eventLog: (LogPorts & { readonly log: KafkaEventLog }) | null;
   /** Null: Kafka is not configured. */
-  readonly accepted: (AcceptedEvents & Service) | null;
+  readonly unstoredEvents: (UnstoredEvents & Service) | null;
 }
 
 /** How long a request for an event waits until the event is stored. */
@@ -38,7 +38,7 @@ export async function createEventLog(
     .update(await readChecksumSecret(pool))
     .digest('hex')
     .slice(0, NAME_LENGTH);
-  if (config.kafkaBrokers.length === 0) return { deployment, eventLog: null, accepted: null };
+  if (config.kafkaBrokers.length === 0) return { deployment, eventLog: null, unstoredEvents: null };
   const isInUse = config.backbone === 'kafka';
   const watch = new StoredWatch({
     connect: async () => loadKafkaClient(clientOptionsOf(config)),
@@ -49,7 +49,7 @@ export async function createEventLog(
     maxWaitMs: MAX_WAIT_MS,
     onProblem,
   });
-  const accepted: AcceptedEvents & Service = {
+  const unstoredEvents: UnstoredEvents & Service = {
     start() {},
     stop: () => watch.stop(),
     async waitUntilStored(id) {
@@ -57,7 +57,7 @@ export async function createEventLog(
       if (await isSetAside(pool, config.kafkaAcceptTopic, id)) throw setAside(id);
     },
   };
-  if (!isInUse) return { deployment, eventLog: null, accepted };
+  if (!isInUse) return { deployment, eventLog: null, unstoredEvents };
   const log = new KafkaEventLog({
     connect: async () =>
       loadAcceptClient(clientOptionsOf(config), {
@@ -77,7 +77,7 @@ export async function createEventLog(
     claims: createPostgresKeyClaims(store.database),
     closedTenants: createPostgresClosedTenants(store.database),
   };
-  return { deployment, eventLog, accepted };
+  return { deployment, eventLog, unstoredEvents };
 }
 
 const notStoredYet = (id: Uuid): Problem =>

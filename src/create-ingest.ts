@@ -26,16 +26,16 @@ import {
   TenantRates,
   UnwrittenWatch,
 } from './ingest/index.ts';
-import type { AcceptLog, EventLookup } from './ports/accept-log.ts';
 import type { CatalogueStore } from './ports/catalogue-store.ts';
 import type { EndpointDirectory } from './ports/endpoint-directory.ts';
 import type { ClosedTenants, EventLog, KeyClaims } from './ports/event-log.ts';
+import type { EventLookup, EventStore } from './ports/event-store.ts';
 import type { FanOutStore } from './ports/fan-out-store.ts';
 import type { RateBuckets, RateLimits, TenantLimits } from './ports/rate-limits.ts';
 import type { DeliveryRouter } from './ports/stages.ts';
 
 export interface IngestPorts {
-  readonly acceptLog: AcceptLog;
+  readonly eventStore: EventStore;
   readonly eventLookup: EventLookup;
   /** Where published events wait before they are stored. Absent: they are stored at once. */
   readonly eventLog?: LogPorts | undefined;
@@ -108,11 +108,11 @@ const GIVE_UP_AFTER_MS = 10_000;
 const DELIVERIES_PER_COMMIT = 1_000;
 
 export function createIngest(ports: IngestPorts, stages: IngestStages, config: IngestConfig): Ingest {
-  const { acceptLog, fanOuts, endpoints, clock, random } = ports;
+  const { eventStore, fanOuts, endpoints, clock, random } = ports;
   const { deliveriesPerCommit = DELIVERIES_PER_COMMIT } = config;
 
   const subscriptions = followSubscriptions(endpoints);
-  const knownTenants = new KnownTenants(acceptLog);
+  const knownTenants = new KnownTenants(eventStore);
   endpoints.onReplaced(() => knownTenants.clear());
   const tenantRates = createTenantRates(ports, config);
   const shedder = new LoadShedder({
@@ -139,14 +139,14 @@ export function createIngest(ports: IngestPorts, stages: IngestStages, config: I
   });
   const observers = new AcceptObservers(stages.observers ?? {});
   const writer = new BatchWriter({
-    acceptLog,
+    eventStore,
     endpoints,
     subscriptions,
     knownTenants,
     router: stages.router,
     fanOutLimit: new FanOutLimit({
       fanOuts,
-      acceptLog,
+      eventStore,
       deliveriesPerCommit,
       sliceRows: sliceRowsOf(deliveriesPerCommit),
       maxUnwritten: config.tenantUnwrittenDeliveries,
@@ -169,7 +169,7 @@ export function createIngest(ports: IngestPorts, stages: IngestStages, config: I
   };
   return {
     acceptor: new Acceptor({ admission, schemas, queue, clock }),
-    committedEvents: new CommittedEvents({ acceptLog, writer, clock, schemas }),
+    committedEvents: new CommittedEvents({ eventStore, writer, clock, schemas }),
     fanOutWriter,
     shedder,
     subscriptionLookups: subscriptions.lookups,

@@ -11,7 +11,7 @@ import { newId } from './domain/ids.ts';
 import { readTraceContext } from './domain/trace-context.ts';
 import { readEventFromParts, readJsonFields } from './ingest/index.ts';
 import {
-  AcceptedRecords,
+  AcceptTopicReader,
   type ClusterDescription,
   type KafkaClientOptions,
   KafkaSource,
@@ -63,7 +63,7 @@ export function createKafkaSource({
     sink: ingest.committedEvents,
     mapping,
     readEvent: (mapped: MappedRecord) => readEvent(mapped, config),
-    accepted: new AcceptedRecords(config.kafkaAcceptTopic, deployment, store),
+    acceptTopic: new AcceptTopicReader(config.kafkaAcceptTopic, deployment, store),
     tenantRates: ingest.tenantRates,
     clock,
     batchRows: config.ingestBatchRows,

@@ -6,7 +6,7 @@ import type { EventLogParts } from './create-event-log.ts';
 import type { Clock } from './domain/clock.ts';
 import { Progress } from './domain/progress.ts';
 import type { Store } from './open-store.ts';
-import type { AcceptLog } from './ports/accept-log.ts';
+import type { EventStore } from './ports/event-store.ts';
 import { readReadiness, reportStall } from './postgres/queries/readiness.ts';
 import { ReadinessWatch } from './readiness-watch.ts';
 import type { Log } from './telemetry/log.ts';
@@ -23,20 +23,20 @@ export interface ReadinessParts {
   readonly onProblem: (what: string, error: unknown) => void;
 }
 
-/** Returns the accept log, and whether events can be written to it. */
+/** Returns the event store, and whether events can be written to it. */
 export function watchAccepts(
-  acceptLog: AcceptLog,
+  eventStore: EventStore,
   clock: Clock,
-): { acceptLog: AcceptLog; accepts: Progress } {
+): { eventStore: EventStore; accepts: Progress } {
   const accepts = new Progress(clock, { needsSubjects: 2 });
   return {
     accepts,
-    acceptLog: {
-      ...acceptLog,
+    eventStore: {
+      ...eventStore,
       append: (events, options) =>
         accepts.watch(
           events.map(({ tenant }) => tenant),
-          () => acceptLog.append(events, options),
+          () => eventStore.append(events, options),
         ),
     },
   };

@@ -43,7 +43,7 @@ export interface ServerOptions {
   readonly rateBuckets: RateBuckets;
   readonly deliverer: Deliverer;
   readonly confirmations: Confirmations;
-  readonly accepted: EventLogParts['accepted'];
+  readonly unstoredEvents: EventLogParts['unstoredEvents'];
   readonly convertStage: ConvertStage;
   readonly egress: EgressPolicy;
   readonly tail: LiveTail;
@@ -137,7 +137,7 @@ function apiDependencies(options: ServerOptions): ApiDependencies {
     readStorage: () =>
       reportStorage(pool, { clock, days: retentionOf(config), partitionDays: config.partitionDays }),
     kafkaTopics: kafkaTopicsOf(config),
-    accepted: options.accepted,
+    unstoredEvents: options.unstoredEvents,
     statsCacheMs: config.statsCacheMs,
     statsMinutesMs: config.statsMinutesMs,
     portalOrigins: config.portalOrigins,

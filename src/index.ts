@@ -95,8 +95,8 @@ export async function createPosthorn(options: PosthornOptions = {}): Promise<Pos
   function publish(event: NewEvent, given: { readonly tx: Transaction }): Promise<{ readonly id: string }>;
   async function publish(event: NewEvent, given?: { readonly tx: Transaction }) {
     if (given !== undefined) return { id: await publishInTransaction(event, given) };
-    const { id, createdAt, ...accepted } = await app.publish(toEventJson(event));
-    return { id: publicId('evt', id), createdAt: new Date(createdAt), ...accepted };
+    const { id, createdAt, ...answer } = await app.publish(toEventJson(event));
+    return { id: publicId('evt', id), createdAt: new Date(createdAt), ...answer };
   }
   return { url: app.url, adminKey: config.adminKey, publish, stop, [Symbol.asyncDispose]: stop };
 }

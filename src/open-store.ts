@@ -3,12 +3,12 @@ import { EventCatalogue } from './catalogue/event-catalogue.ts';
 import type { ConfigWithKeys } from './config/index.ts';
 import { publicId } from './domain/ids.ts';
 import { ApiKeyFormat } from './manage/api-keys.ts';
-import type { AcceptLog, EventLookup, IdTimes } from './ports/accept-log.ts';
 import type { ArchiveRequests } from './ports/archive-store.ts';
 import type { CatalogueStore } from './ports/catalogue-store.ts';
 import type { ConversionStore } from './ports/conversion-store.ts';
 import type { DeliveryQueue } from './ports/delivery-queue.ts';
 import type { EndpointDirectory } from './ports/endpoint-directory.ts';
+import type { EventLookup, EventStore, IdTimes } from './ports/event-store.ts';
 import type { FanOutStore } from './ports/fan-out-store.ts';
 import type { KafkaStore } from './ports/kafka-store.ts';
 import type { OperationalStore } from './ports/operational-store.ts';
@@ -20,13 +20,13 @@ import type { RetentionStore } from './ports/retention-store.ts';
 import type { StatisticsStore } from './ports/statistics-store.ts';
 import type { TaskStore } from './ports/task-store.ts';
 import type { UpkeepStore } from './ports/upkeep-store.ts';
-import { createPostgresAcceptLog, createPostgresEventLookup } from './postgres/accept-log.ts';
 import { createPostgresArchiveRequests } from './postgres/archive-store.ts';
 import { createPostgresCatalogueStore } from './postgres/catalogue-store.ts';
 import { createPostgresConversionStore } from './postgres/conversion-store.ts';
 import type { Database } from './postgres/database.ts';
 import { createPostgresDeliveryQueue } from './postgres/delivery-queue.ts';
 import { createEndpointCache } from './postgres/endpoint-cache.ts';
+import { createPostgresEventLookup, createPostgresEventStore } from './postgres/event-store.ts';
 import { createPostgresFanOutStore } from './postgres/fan-out-store.ts';
 import { createPostgresKafkaStore } from './postgres/kafka-store.ts';
 import { migrate } from './postgres/migrate.ts';
@@ -48,7 +48,7 @@ import type { Log } from './telemetry/log.ts';
 
 export interface Store {
   readonly database: Database;
-  readonly acceptLog: AcceptLog;
+  readonly eventStore: EventStore;
   readonly queue: DeliveryQueue;
   readonly eventLookup: EventLookup;
   readonly fanOuts: FanOutStore;
@@ -102,7 +102,7 @@ export async function openStore(
   await catalogue.refresh();
   return {
     database,
-    acceptLog: createPostgresAcceptLog({ database, ensurePartitions: makePartitions }),
+    eventStore: createPostgresEventStore({ database, ensurePartitions: makePartitions }),
     queue: createPostgresDeliveryQueue(database),
     eventLookup: createPostgresEventLookup(database),
     fanOuts: createPostgresFanOutStore(database),

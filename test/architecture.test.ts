@@ -167,7 +167,7 @@ describe('the checker', () => {
     ['src/domain/event.ts', "import { randomBytes } from 'node:crypto';\nimport { x } from './ids.ts';"],
     [
       'src/ingest/accept.ts',
-      "import type { AcceptLog } from '../ports/accept-log.ts';\nimport type { Log } from '../telemetry/log.ts';",
+      "import type { EventStore } from '../ports/event-store.ts';\nimport type { Log } from '../telemetry/log.ts';",
     ],
     ['src/deliver/attempt.ts', "import { Agent } from 'undici';\nimport { guard } from './egress/guard.ts';"],
     ['src/api/events.ts', "import { accept } from '../ingest/index.ts';"],

@@ -96,7 +96,8 @@ function signInContext(dependencies: ApiDependencies): Parameters<typeof signInR
 
 /** The routes that need a key, in the order of the OpenAPI document. */
 function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
-  const { pool, clock, endpoints, manage, metrics, access, publishing, inboxes, accepted } = dependencies;
+  const { pool, clock, endpoints, manage, metrics, access, publishing, inboxes, unstoredEvents } =
+    dependencies;
   const { limits } = publishing;
   return async (v1) => {
     prepareV1(v1, dependencies);
@@ -115,8 +116,8 @@ function v1Routes(dependencies: ApiDependencies): FastifyPluginAsync {
     await v1.register(deliveryRoutes({ pool, endpoints }));
     await v1.register(sentRequestRoutes(dependencies));
     await v1.register(batchRoutes({ pool }));
-    await v1.register(expungeRoutes(manage.expunge, accepted));
-    await v1.register(replayRoutes(manage.replay, endpoints, accepted));
+    await v1.register(expungeRoutes(manage.expunge, unstoredEvents));
+    await v1.register(replayRoutes(manage.replay, endpoints, unstoredEvents));
     await v1.register(deadLetterRoutes(manage, { pool, endpoints }));
     await v1.register(deadLetterGroupRoutes(pool));
     await v1.register(taskRoutes(manage.tasks, pool));

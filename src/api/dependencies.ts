@@ -13,7 +13,7 @@ import type { RelaySource } from '../postgres/queries/relay-sources.ts';
 import type { LiveTail } from '../telemetry/live-tail/index.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Tracer } from '../telemetry/tracing.ts';
-import type { AcceptedEvents } from './events/accepted-events.ts';
+import type { UnstoredEvents } from './events/unstored-events.ts';
 import type { Authenticator } from './http/authenticator.ts';
 import type { IsTrustedProxy } from './http/client-address.ts';
 import type { IdempotencyOptions } from './http/idempotent-requests.ts';
@@ -45,7 +45,7 @@ export interface ApiDependencies {
   /** The Kafka topics that are read. */
   readonly kafkaTopics: readonly string[];
   /** Null: every accepted event is in the database. */
-  readonly accepted: AcceptedEvents | null;
+  readonly unstoredEvents: UnstoredEvents | null;
   /** How long statistics are cached. */
   readonly statsCacheMs: number;
   /** How long statistics by the minute are kept. */

@@ -7,7 +7,7 @@ import { Batcher } from '../domain/batcher.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { EventContent } from '../domain/event.ts';
 import type { Uuid } from '../domain/ids.ts';
-import type { EventLookup } from '../ports/accept-log.ts';
+import type { EventLookup } from '../ports/event-store.ts';
 
 /** undefined: the payload cannot be read now. null: the event no longer exists. */
 type Callback = (event: EventContent | null | undefined) => void;

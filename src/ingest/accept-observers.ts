@@ -1,6 +1,6 @@
 /** Metrics, live tail and tracing of the accept stage. Their errors are caught, because the event is already stored. */
 import type { Tracer } from '../telemetry/tracing.ts';
-import type { Accepted, PendingEvent } from './pending-event.ts';
+import type { AcceptAnswer, PendingEvent } from './pending-event.ts';
 
 export interface AcceptMetrics {
   onAccepted(eventType: string, deliveries: number): void;
@@ -13,7 +13,7 @@ export interface AcceptMetrics {
 export interface AcceptObserverOptions {
   readonly metrics?: AcceptMetrics | undefined;
   /** The live tail. `isWatched` is true while a client watches. */
-  readonly tail?: { readonly isWatched: boolean; onAccepted(event: Accepted): void } | undefined;
+  readonly tail?: { readonly isWatched: boolean; onAccepted(answer: AcceptAnswer): void } | undefined;
   readonly tracer?: Pick<Tracer, 'recordStored'> | null | undefined;
   readonly onFailed?: ((error: unknown) => void) | undefined;
 }
@@ -44,12 +44,12 @@ export class AcceptObservers {
     }
   }
 
-  onAccepted(accepted: Accepted): void {
+  onAccepted(answer: AcceptAnswer): void {
     const { metrics, tail, onFailed } = this.#options;
-    metrics?.onAccepted(accepted.type, accepted.deliveries);
+    metrics?.onAccepted(answer.type, answer.deliveries);
     if (!tail?.isWatched) return;
     try {
-      tail.onAccepted(accepted);
+      tail.onAccepted(answer);
     } catch (error) {
       onFailed?.(error);
     }

@@ -5,7 +5,7 @@ import { newEventId } from '../domain/ids.ts';
 import { TurnoverMap } from '../domain/turnover-map.ts';
 import { type AcceptQueue, bytesOf } from './accept-queue.ts';
 import type { Admission, QueueLevel } from './admission.ts';
-import { type Accepted, fingerprintOf } from './pending-event.ts';
+import { type AcceptAnswer, fingerprintOf } from './pending-event.ts';
 import type { SchemaCheck } from './schema-check.ts';
 import type { SchemaFailures } from './schema-failures.ts';
 
@@ -54,7 +54,7 @@ export class Acceptor {
   }
 
   /** Resolves when the event is durable: with its deliveries in PostgreSQL, or in the log. Throws a `Problem` if the event is rejected. */
-  async accept(published: NewEvent): Promise<Accepted> {
+  async accept(published: NewEvent): Promise<AcceptAnswer> {
     const { tenant } = published;
     const bytes = bytesOf(published);
     this.#admission.checkLoad(published, this.#levelFor(tenant));
@@ -67,14 +67,14 @@ export class Acceptor {
   }
 
   /** Does not await anything before the event is in its batch, unless a check must: so the events of a request keep their order. */
-  async #store(published: NewEvent): Promise<Accepted> {
+  async #store(published: NewEvent): Promise<AcceptAnswer> {
     const checked = this.#schemas?.check.check(published, { canRefuse: true }) ?? published;
     const event = checked instanceof Promise ? await checked : checked;
     const targets = event.endpointIds === null ? null : this.#admission.checkTargets(event);
     if (targets !== null) await targets;
     const id = newEventId(this.#clock.now());
     const fingerprint = fingerprintOf(event);
-    const accepted = new Promise<Accepted>((resolve, reject) => {
+    const answered = new Promise<AcceptAnswer>((resolve, reject) => {
       this.#queue.add({
         event,
         id,
@@ -86,10 +86,10 @@ export class Acceptor {
       });
     });
     if (event.schemaErrors !== undefined && this.#queue.isStore) {
-      const { duplicate } = await accepted;
+      const { duplicate } = await answered;
       if (!duplicate) this.#schemas?.failures.onFlagged(event, id);
     }
-    return accepted;
+    return answered;
   }
 
   #countWaiting(tenant: string, events: number, bytes: number): void {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { systemClock } from '../domain/clock.ts';
 import type { NewEvent } from '../domain/event.ts';
 import { newEventId } from '../domain/ids.ts';
-import type { AcceptLog } from '../ports/accept-log.ts';
+import type { EventStore } from '../ports/event-store.ts';
 import { StoreError } from '../ports/store-error.ts';
 import { Acceptor } from './accept.ts';
 import { AcceptObservers } from './accept-observers.ts';
@@ -29,15 +29,15 @@ const clock = systemClock;
 const endpoints = { version: 1, refresh: async () => {} };
 
 function newWriter(
-  acceptLog: AcceptLog,
+  eventStore: EventStore,
   accepted: string[],
   subscriptions = new Subscriptions(),
 ): BatchWriter {
   return new BatchWriter({
-    acceptLog,
+    eventStore,
     endpoints,
     subscriptions,
-    knownTenants: new KnownTenants(acceptLog),
+    knownTenants: new KnownTenants(eventStore),
     router: { routeCommitted() {} },
     fanOutLimit: { refuseFirst: async () => null },
     observers: new AcceptObservers({
@@ -52,7 +52,7 @@ function newWriter(
   });
 }
 
-function newAcceptor(acceptLog: AcceptLog, accepted: string[]): Acceptor {
+function newAcceptor(eventStore: EventStore, accepted: string[]): Acceptor {
   const subscriptions = new Subscriptions();
   return new Acceptor({
     admission: new Admission({
@@ -65,7 +65,7 @@ function newAcceptor(acceptLog: AcceptLog, accepted: string[]): Acceptor {
       queueBytes: 100_000,
     }),
     queue: new StoreQueue({
-      writer: newWriter(acceptLog, accepted, subscriptions),
+      writer: newWriter(eventStore, accepted, subscriptions),
       clock,
       batchRows: 10,
       batchBytes: 100_000,
@@ -77,7 +77,7 @@ function newAcceptor(acceptLog: AcceptLog, accepted: string[]): Acceptor {
 test('a stored event is answered as stored even if the key lookup for another event of its batch fails', async () => {
   const calls: string[] = [];
   const accepted: string[] = [];
-  const acceptLog: AcceptLog = {
+  const eventStore: EventStore = {
     async append(events) {
       calls.push('append');
       return { stale: false, written: new Set([events[0]!.id]) };
@@ -90,7 +90,7 @@ test('a stored event is answered as stored even if the key lookup for another ev
     async ensurePartitions() {},
     now: async () => Date.now(),
   };
-  const acceptor = newAcceptor(acceptLog, accepted);
+  const acceptor = newAcceptor(eventStore, accepted);
   const answers = await Promise.allSettled([acceptor.accept(event(null)), acceptor.accept(event('known'))]);
   expect(answers).toMatchObject([
     { status: 'fulfilled', value: { type: 'a.b' } },
@@ -102,7 +102,7 @@ test('a stored event is answered as stored even if the key lookup for another ev
 
 test('a statement timeout halves the batch: only the event that takes too long is answered with 503', async () => {
   const sizes: number[] = [];
-  const acceptLog: AcceptLog = {
+  const eventStore: EventStore = {
     async append(events) {
       sizes.push(events.length);
       if (events.some(({ type }) => type === 'slow')) throw new StoreError('timeout', 'statement timeout');
@@ -113,7 +113,7 @@ test('a statement timeout halves the batch: only the event that takes too long i
     async ensurePartitions() {},
     now: async () => Date.now(),
   };
-  const acceptor = newAcceptor(acceptLog, []);
+  const acceptor = newAcceptor(eventStore, []);
   const types = ['a', 'b', 'c', 'd', 'e', 'slow', 'g', 'h'];
   const answers = await Promise.allSettled(types.map((type) => acceptor.accept(event(null, type))));
   expect(answers.map(({ status }) => status)).toEqual(
@@ -125,7 +125,7 @@ test('a statement timeout halves the batch: only the event that takes too long i
 
 test('a locked idempotency key delays only its own event, which is retried apart from the others and finally answered with 503', async () => {
   const tries: string[] = [];
-  const acceptLog: AcceptLog = {
+  const eventStore: EventStore = {
     async append(events) {
       tries.push(events.map(({ type }) => type).join(''));
       if (events.some(({ idempotencyKey }) => idempotencyKey === 'locked'))
@@ -137,7 +137,7 @@ test('a locked idempotency key delays only its own event, which is retried apart
     async ensurePartitions() {},
     now: async () => Date.now(),
   };
-  const acceptor = newAcceptor(acceptLog, []);
+  const acceptor = newAcceptor(eventStore, []);
   const keys = ['1', '2', 'locked', '4'];
   const answers = keys.map((key, n) => acceptor.accept(event(key, 'abcd'[n])));
   const blocked = expect(answers[2]).rejects.toMatchObject({ code: 'unavailable' });
@@ -157,7 +157,7 @@ test('a locked idempotency key delays only its own event, which is retried apart
 
 test('an event whose commit got no answer is written again with mayBeStored, even if its tenant is on the bulk path', async () => {
   const tries: boolean[] = [];
-  const acceptLog: AcceptLog = {
+  const eventStore: EventStore = {
     async append(_events, { mayBeStored }) {
       tries.push(mayBeStored);
       if (tries.length === 1) throw new StoreError('outcome_unknown', 'connection lost');
@@ -181,14 +181,14 @@ test('an event whose commit got no answer is written again with mayBeStored, eve
       receivedAt,
       committed: null,
     };
-    void newWriter(acceptLog, []).write([{ ...item, resolve, reject }], { mayBeStored: false, bulk });
+    void newWriter(eventStore, []).write([{ ...item, resolve, reject }], { mayBeStored: false, bulk });
   });
   expect(answer).toMatchObject({ type: 'a.b' });
   expect(tries).toEqual([false, true]);
 });
 
 /** Every batch with an event of the tenant `busy` was matched against outdated endpoints. */
-function newChangingLog(batches: string[]): AcceptLog {
+function newChangingLog(batches: string[]): EventStore {
   return {
     async append(events) {
       batches.push(events.map(({ tenant }) => tenant).join());
@@ -216,8 +216,8 @@ test('a tenant whose endpoints change all the time delays only its own events, a
 
 test('committed events of a tenant whose endpoints change all the time do not hold up those of others', async () => {
   const batches: string[] = [];
-  const acceptLog = newChangingLog(batches);
-  const events = new CommittedEvents({ acceptLog, writer: newWriter(acceptLog, []), clock });
+  const eventStore = newChangingLog(batches);
+  const events = new CommittedEvents({ eventStore, writer: newWriter(eventStore, []), clock });
   const committed = ['acme', 'busy', 'globex'].map((tenant, n) => ({
     ...event(null),
     tenant,

@@ -1,5 +1,5 @@
 /**
- * Writes a batch of pending events: matches them with endpoints, appends them to the accept log, answers each event and
+ * Writes a batch of pending events: matches them with endpoints, appends them to the event store, answers each event and
  * routes its deliveries.
  *
  *   pending ──▶ matched ──▶ appended ──▶ routed, answered
@@ -15,8 +15,8 @@ import { type Clock, latestNowOf } from '../domain/clock.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import { maxDeliveriesOf, timeOfId, type Uuid } from '../domain/ids.ts';
 import { type Problem, tenantBeingDeleted } from '../domain/problem.ts';
-import { type AcceptLog, type EventRecord, idempotencyKeyName } from '../ports/accept-log.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
+import { type EventRecord, type EventStore, idempotencyKeyName } from '../ports/event-store.ts';
 import type { Commit, CommittedDelivery } from '../ports/hand-over.ts';
 import type { DeliveryRouter } from '../ports/stages.ts';
 import { storeFailureOf } from '../ports/store-error.ts';
@@ -39,7 +39,7 @@ import {
   partitionMarkOf,
   splitRepeatedKeys,
   storedByOther,
-  toAccepted,
+  toAcceptAnswer,
   withoutKey,
   withUnknownOutcome,
 } from './pending-event.ts';
@@ -54,7 +54,7 @@ import {
 import type { Subscriptions } from './subscriptions.ts';
 
 export interface BatchWriterOptions {
-  readonly acceptLog: Pick<AcceptLog, 'append' | 'findKeyHolders' | 'ensurePartitions' | 'now'>;
+  readonly eventStore: Pick<EventStore, 'append' | 'findKeyHolders' | 'ensurePartitions' | 'now'>;
   readonly endpoints: Pick<EndpointDirectory, 'version' | 'refresh'>;
   readonly subscriptions: Pick<Subscriptions, 'match' | 'explainUnmatched' | 'takeWork' | 'countLookups'>;
   readonly knownTenants: Pick<KnownTenants, 'unknownOf' | 'add'>;
@@ -189,16 +189,16 @@ export class BatchWriter {
     endpointVersion: number,
     { mayBeStored, onAppended }: WriteOptions,
   ): Promise<boolean> {
-    const { acceptLog, observers, clock, onSliced } = this.#options;
+    const { eventStore, observers, clock, onSliced } = this.#options;
     // If our clock or the store's has jumped ahead, an event seems old and would be due in weeks: use the earlier time. After a step of
     // the clock, use the time at which a committed event was made.
     const seemsLate = batch.some(({ id }) => isLate(id, clock.now()));
-    const now = seemsLate ? Math.min(await acceptLog.now(), clock.now()) : clock.now();
+    const now = seemsLate ? Math.min(await eventStore.now(), clock.now()) : clock.now();
     const sentAt = clock.now();
     const timeOf = ({ committed, id }: PendingEvent): number =>
       committed !== null && clock.isSteady === false ? timeOfId(id) : now;
     const records = batch.map((item, index) => this.#toRecord(item, matched[index]!, timeOf(item)));
-    const result = await acceptLog.append(records, {
+    const result = await eventStore.append(records, {
       endpointVersion,
       mayBeStored,
       idempotencyTtlMs: this.#options.idempotencyTtlMs,
@@ -253,9 +253,9 @@ export class BatchWriter {
   }
 
   #resolve(item: PendingEvent, record: EventRecord): void {
-    const accepted = toAccepted(item, record);
-    item.resolve(accepted);
-    this.#options.observers.onAccepted(accepted);
+    const answer = toAcceptAnswer(item, record);
+    item.resolve(answer);
+    this.#options.observers.onAccepted(answer);
   }
 
   /** Answers events that this statement did not write: an earlier try did, or another event holds the key. */
@@ -264,12 +264,12 @@ export class BatchWriter {
     batch: readonly PendingEvent[],
     records: readonly EventRecord[],
   ): Promise<void> {
-    const { acceptLog, observers, router } = this.#options;
+    const { eventStore, observers, router } = this.#options;
     const keys = skipped.flatMap((index) => {
       const { tenant, idempotencyKey } = batch[index]!.event;
       return idempotencyKey === null ? [] : [{ tenant, key: idempotencyKey }];
     });
-    const holders = await acceptLog.findKeyHolders(keys);
+    const holders = await eventStore.findKeyHolders(keys);
     const storedEarlier: CommittedDelivery[] = [];
     const writeAgain: PendingEvent[] = [];
     for (const index of skipped) {
@@ -288,7 +288,7 @@ export class BatchWriter {
         const record = records[index]!;
         addDeliveries(storedEarlier, item, record);
         // The process that stored the event also reports it to the observers.
-        if (storedByOther(item)) item.resolve(toAccepted(item, record));
+        if (storedByOther(item)) item.resolve(toAcceptAnswer(item, record));
         else this.#resolve(item, record);
       }
     }
@@ -325,7 +325,7 @@ export class BatchWriter {
           : batch[0]!.reject(impossibleTime(batch[0]!.id));
       const times = batch.map(({ id }) => timeOfId(id));
       const range = { oldestMs: Math.min(...times), newestMs: Math.max(...times) };
-      await this.#options.acceptLog.ensurePartitions(range).catch(() => {});
+      await this.#options.eventStore.ensurePartitions(range).catch(() => {});
     }
     const inTime = this.#rejectOverdue(batch, storeDidNotAnswer(error));
     if (inTime.length === 0) return;

@@ -3,7 +3,7 @@
  * beside the shared batches, one statement at a time. Batches in which only some events are blocked go first.
  */
 import type { Clock } from '../domain/clock.ts';
-import { idempotencyKeyName } from '../ports/accept-log.ts';
+import { idempotencyKeyName } from '../ports/event-store.ts';
 import type { KnownTenants } from './known-tenants.ts';
 import type { PendingEvent } from './pending-event.ts';
 

@@ -14,15 +14,15 @@
 import type { Clock } from '../domain/clock.ts';
 import type { CommittedEvent } from '../domain/event.ts';
 import { timeOfId } from '../domain/ids.ts';
-import type { AcceptLog } from '../ports/accept-log.ts';
+import type { EventStore } from '../ports/event-store.ts';
 import type { BatchWriter } from './batch-writer.ts';
 import { findIdProblem, isFromFuture } from './id-times.ts';
-import { type Accepted, fingerprintOf, type PendingEvent } from './pending-event.ts';
+import { type AcceptAnswer, fingerprintOf, type PendingEvent } from './pending-event.ts';
 import type { SchemaCheck } from './schema-check.ts';
 import type { SchemaFailures } from './schema-failures.ts';
 
 export interface CommittedEventsOptions {
-  readonly acceptLog: Pick<AcceptLog, 'now'>;
+  readonly eventStore: Pick<EventStore, 'now'>;
   readonly writer: Pick<BatchWriter, 'write'>;
   readonly clock: Clock;
   /** Undefined: payloads are not checked. */
@@ -41,12 +41,12 @@ export class CommittedEvents {
    * partition, or the Kafka records that were set aside. Returns one answer per event: a `Problem` with code "invalid" is
    * final, after any other error the caller may retry.
    */
-  async accept(events: readonly CommittedEvent[]): Promise<(Accepted | Error)[]> {
-    const { acceptLog, writer, clock, schemas } = this.#options;
-    const answers = new Array<Accepted | Error>(events.length);
+  async accept(events: readonly CommittedEvent[]): Promise<(AcceptAnswer | Error)[]> {
+    const { eventStore, writer, clock, schemas } = this.#options;
+    const answers = new Array<AcceptAnswer | Error>(events.length);
     // Our own clock may have jumped: use the clock of the store before rejecting an event for its time.
     const needsStoreClock = events.some(({ id }) => isFromFuture(id, clock.now()));
-    const now = needsStoreClock ? await acceptLog.now() : clock.now();
+    const now = needsStoreClock ? await eventStore.now() : clock.now();
     const batch: PendingEvent[] = [];
     for (const [index, published] of events.entries()) {
       // After the clock stepped back, ids from before the step lie in the future. Such events are stored if a partition covers their ids.
@@ -67,8 +67,8 @@ export class CommittedEvents {
           isOutcomeUnknown: false,
           record: event.record,
         },
-        resolve: (accepted) => {
-          answers[index] = accepted;
+        resolve: (answer) => {
+          answers[index] = answer;
           if (event.schemaErrors !== undefined) schemas?.failures.onFlagged(event, event.id);
         },
         reject: (error) => {

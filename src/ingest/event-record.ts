@@ -1,4 +1,4 @@
-/** Turns a pending event and its matched endpoints into the record that the accept log stores. */
+/** Turns a pending event and its matched endpoints into the record that the event store writes. */
 import { DebounceKeys, debounceWindowOf } from '../domain/debounce.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { UnmatchedReason } from '../domain/event.ts';
@@ -10,7 +10,7 @@ import type {
   SkippedDelivery,
   UnwrittenDeliveries,
   UnwrittenSlice,
-} from '../ports/accept-log.ts';
+} from '../ports/event-store.ts';
 import type { LostKey, PendingEvent } from './pending-event.ts';
 
 /** If a committed event waited longer than this to be stored, its age begins now. Otherwise it could expire before it is sent. */

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import type { Problem } from '../domain/problem.ts';
-import type { KeyHolder } from '../ports/accept-log.ts';
+import type { KeyHolder } from '../ports/event-store.ts';
 import { FanOutLimit } from './fan-out-limit.ts';
 import type { PendingEvent } from './pending-event.ts';
 
 /** Tenants with 1,000 unwritten deliveries for each letter of their name. */
 const limit = new FanOutLimit({
   fanOuts: { countSlices: async (tenant, max) => Math.min(max, tenant.length) },
-  acceptLog: {
+  eventStore: {
     findKeyHolders: async (keys) => new Map(keys[0]!.key === 'known' ? [['', {} as KeyHolder]] : []),
   },
   deliveriesPerCommit: 2_000,

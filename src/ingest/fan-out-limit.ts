@@ -13,14 +13,14 @@
  *
  * Processes count at the same time, so a tenant may exceed the limit by one event for each of them.
  */
-import type { AcceptLog } from '../ports/accept-log.ts';
+import type { EventStore } from '../ports/event-store.ts';
 import type { FanOutStore } from '../ports/fan-out-store.ts';
 import type { PendingEvent } from './pending-event.ts';
 import { tooManyUnwritten } from './store-problems.ts';
 
 export interface FanOutLimitOptions {
   readonly fanOuts: Pick<FanOutStore, 'countSlices'>;
-  readonly acceptLog: Pick<AcceptLog, 'findKeyHolders'>;
+  readonly eventStore: Pick<EventStore, 'findKeyHolders'>;
   readonly deliveriesPerCommit: number;
   /** Deliveries per slice. */
   readonly sliceRows: number;
@@ -43,7 +43,7 @@ export class FanOutLimit {
     deliveries: number,
     mayBeStored: boolean,
   ): Promise<readonly PendingEvent[] | null> {
-    const { fanOuts, acceptLog, deliveriesPerCommit, sliceRows, maxUnwritten } = this.#options;
+    const { fanOuts, eventStore, deliveriesPerCommit, sliceRows, maxUnwritten } = this.#options;
     if (deliveries <= deliveriesPerCommit) return null;
     const first = batch[0]!;
     const { tenant, idempotencyKey: key } = first.event;
@@ -54,7 +54,7 @@ export class FanOutLimit {
     if (holdsUpOthers || (mayBeStored && !isOutboxRow)) return null;
     const maxSlices = Math.ceil(maxUnwritten / sliceRows);
     if ((await fanOuts.countSlices(tenant, maxSlices)) < maxSlices) return null;
-    if (!isOutboxRow && key !== null && (await acceptLog.findKeyHolders([{ tenant, key }])).size > 0)
+    if (!isOutboxRow && key !== null && (await eventStore.findKeyHolders([{ tenant, key }])).size > 0)
       return null;
     const problem = tooManyUnwritten(tenant, maxUnwritten);
     // Rows of the outbox keep their order.

@@ -116,7 +116,7 @@ function createWriter({
   const writer = new FanOutWriter({
     fanOuts,
     eventLookup: { load: async () => new Map([[EVENT, event]]) },
-    acceptLog: { now: async () => storeNow },
+    eventStore: { now: async () => storeNow },
     endpoints,
     router: {
       routeCommitted: (deliveries, commit) => routed.push({ deliveries, isCertain: commit !== null }),

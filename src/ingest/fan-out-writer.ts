@@ -12,8 +12,8 @@ import { DebounceKeys } from '../domain/debounce.ts';
 import type { EventContent } from '../domain/event.ts';
 import { deliveryIdOf, timeOfId, type Uuid } from '../domain/ids.ts';
 import type { Service } from '../domain/lifecycle.ts';
-import type { AcceptLog, EventLookup, NewDelivery } from '../ports/accept-log.ts';
 import type { EndpointDirectory } from '../ports/endpoint-directory.ts';
+import type { EventLookup, EventStore, NewDelivery } from '../ports/event-store.ts';
 import type {
   FanOutSlice,
   FanOutStore,
@@ -29,7 +29,7 @@ import { addDebounceKey, firstDueAt, isLate } from './event-record.ts';
 export interface FanOutWriterOptions {
   readonly fanOuts: FanOutStore;
   readonly eventLookup: EventLookup;
-  readonly acceptLog: Pick<AcceptLog, 'now'>;
+  readonly eventStore: Pick<EventStore, 'now'>;
   readonly endpoints: Pick<EndpointDirectory, 'version' | 'get' | 'refresh'>;
   readonly router: DeliveryRouter;
   readonly clock: Clock;
@@ -179,10 +179,10 @@ export class FanOutWriter implements Service {
    * the time in the event's id after a step of the clock, the earlier one of this and the store's time if the event seems old.
    */
   async #currentTime(eventId: Uuid): Promise<number> {
-    const { clock, acceptLog } = this.#options;
+    const { clock, eventStore } = this.#options;
     const now = clock.now();
     if (clock.isSteady === false) return timeOfId(eventId);
-    return isLate(eventId, now) ? Math.min(await acceptLog.now(), now) : now;
+    return isLate(eventId, now) ? Math.min(await eventStore.now(), now) : now;
   }
 
   #toDeliveries(slice: FanOutSlice, event: EventContent | null, now: number): SliceDeliveries {

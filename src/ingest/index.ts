@@ -12,7 +12,7 @@ export { expectJson, JsonDepthError, JsonSyntaxError } from './json-scan.ts';
 export { KnownTenants } from './known-tenants.ts';
 export { LoadShedder } from './load-shedder.ts';
 export { LogQueue } from './log-queue.ts';
-export type { Accepted } from './pending-event.ts';
+export type { AcceptAnswer } from './pending-event.ts';
 export {
   ENVELOPE_BYTES,
   type ReadContext,

@@ -1,15 +1,15 @@
-import type { AcceptLog } from '../ports/accept-log.ts';
+import type { EventStore } from '../ports/event-store.ts';
 
 const MAX_TENANTS = 100_000;
 
 /** Caches which tenants exist, so that only a tenant's first event costs a statement to create it. */
 export class KnownTenants {
-  readonly #acceptLog: Pick<AcceptLog, 'ensureTenants'>;
+  readonly #eventStore: Pick<EventStore, 'ensureTenants'>;
   readonly #known = new Set<string>();
   #generation = 0;
 
-  constructor(acceptLog: Pick<AcceptLog, 'ensureTenants'>) {
-    this.#acceptLog = acceptLog;
+  constructor(eventStore: Pick<EventStore, 'ensureTenants'>) {
+    this.#eventStore = eventStore;
   }
 
   /** Returns null if all tenants of the batch are known, which is the usual case. */
@@ -26,7 +26,7 @@ export class KnownTenants {
   /** Creates the tenants that do not exist yet. */
   async add(tenants: ReadonlySet<string>): Promise<void> {
     const generation = this.#generation;
-    await this.#acceptLog.ensureTenants([...tenants]);
+    await this.#eventStore.ensureTenants([...tenants]);
     // A tenant may have been deleted meanwhile.
     if (generation !== this.#generation) return;
     if (this.#known.size + tenants.size > MAX_TENANTS) this.#known.clear();

@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import { type Clock, systemClock } from '../domain/clock.ts';
 import type { NewEvent } from '../domain/event.ts';
 import { newEventId, type Uuid } from '../domain/ids.ts';
-import { idempotencyKeyName } from '../ports/accept-log.ts';
 import {
   BatchTooLargeError,
   type ClaimHolder,
@@ -10,9 +9,10 @@ import {
   type KeyClaims,
   type LoggedEvent,
 } from '../ports/event-log.ts';
+import { idempotencyKeyName } from '../ports/event-store.ts';
 import { StoreError } from '../ports/store-error.ts';
 import { LogQueue } from './log-queue.ts';
-import { type Accepted, fingerprintOf } from './pending-event.ts';
+import { type AcceptAnswer, fingerprintOf } from './pending-event.ts';
 import { tooManyUnwritten } from './store-problems.ts';
 import { Subscriptions } from './subscriptions.ts';
 
@@ -66,7 +66,7 @@ function newQueue({ append, claim, partitions = 4, giveUpAfterMs = 1000, fullTen
       headers: null,
     };
     const id = newEventId(Date.now());
-    const accepted = new Promise<Accepted>((resolve, reject) => {
+    const accepted = new Promise<AcceptAnswer>((resolve, reject) => {
       const fingerprint = fingerprintOf(event);
       queue.add({ event, id, fingerprint, receivedAt: clock.monotonic(), committed: null, resolve, reject });
     });

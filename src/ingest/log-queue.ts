@@ -21,7 +21,6 @@ import type { Endpoint } from '../domain/endpoint.ts';
 import type { NewEvent } from '../domain/event.ts';
 import { timeOfId } from '../domain/ids.ts';
 import { type Problem, tenantBeingDeleted } from '../domain/problem.ts';
-import { idempotencyKeyName } from '../ports/accept-log.ts';
 import {
   BatchTooLargeError,
   type ClaimHolder,
@@ -31,12 +30,13 @@ import {
   type KeyClaim,
   type KeyClaims,
 } from '../ports/event-log.ts';
+import { idempotencyKeyName } from '../ports/event-store.ts';
 import { storeFailureOf } from '../ports/store-error.ts';
 import type { AcceptObservers } from './accept-observers.ts';
 import { type AcceptQueue, bytesOf } from './accept-queue.ts';
 import { BlockedPath } from './blocked-path.ts';
 import { matchFirst } from './match-first.ts';
-import { type Accepted, answerWithHolder, keyNamesOf, type PendingEvent } from './pending-event.ts';
+import { type AcceptAnswer, answerWithHolder, keyNamesOf, type PendingEvent } from './pending-event.ts';
 import { claimFailed, logDidNotAnswer, logIsUnavailable, tooLargeForLog } from './store-problems.ts';
 import type { Subscriptions } from './subscriptions.ts';
 import type { UnwrittenWatch } from './unwritten-watch.ts';
@@ -190,7 +190,7 @@ export class LogQueue implements AcceptQueue {
             closedTenantsReadAt,
           })),
         );
-        for (const each of pending) each.item.resolve(this.#toAccepted(each));
+        for (const each of pending) each.item.resolve(this.#toAnswer(each));
         return;
       } catch (error) {
         if (error instanceof BatchTooLargeError) return this.#appendHalves(partition, pending, error);
@@ -223,7 +223,7 @@ export class LogQueue implements AcceptQueue {
     };
   }
 
-  #toAccepted({ item: { id, event }, endpoints: matched, isRepeated }: MatchedItem): Accepted {
+  #toAnswer({ item: { id, event }, endpoints: matched, isRepeated }: MatchedItem): AcceptAnswer {
     const deliveries = matched.filter(({ enabled }) => enabled).length;
     return {
       id,

@@ -8,7 +8,7 @@ const MATCH_WORK_PER_TURN = 500_000;
 
 /**
  * Matches the first events of the batch: up to `deliveriesPerCommit` deliveries, but at least one event. Yields to the
- * event loop between expensive events. If endpoints change meanwhile, `AcceptLog.append` reports it.
+ * event loop between expensive events. If endpoints change meanwhile, `EventStore.append` reports it.
  */
 export async function matchFirst(
   batch: readonly PendingEvent[],

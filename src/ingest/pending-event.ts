@@ -9,11 +9,11 @@ import {
   idempotencyKeyName,
   type KeyHolder,
   type PartitionMark,
-} from '../ports/accept-log.ts';
+} from '../ports/event-store.ts';
 import type { CommittedDelivery } from '../ports/hand-over.ts';
 
 /** The answer to a stored event. */
-export interface Accepted {
+export interface AcceptAnswer {
   readonly id: Uuid;
   readonly type: string;
   readonly tenant: string;
@@ -35,7 +35,7 @@ export interface PendingEvent {
   readonly receivedAt: number;
   /** Null for a request, which can be rejected. */
   readonly committed: CommittedState | null;
-  readonly resolve: (accepted: Accepted) => void;
+  readonly resolve: (answer: AcceptAnswer) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -139,7 +139,7 @@ export function toContent({ event, id }: PendingEvent): EventContent {
   };
 }
 
-export function toAccepted(item: PendingEvent, record: EventRecord): Accepted {
+export function toAcceptAnswer(item: PendingEvent, record: EventRecord): AcceptAnswer {
   const { type, tenant } = item.event;
   return {
     id: item.id,

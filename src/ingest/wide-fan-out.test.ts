@@ -3,7 +3,7 @@ import { systemClock } from '../domain/clock.ts';
 import { resolveEndpoint } from '../domain/endpoint-config.ts';
 import type { NewEvent } from '../domain/event.ts';
 import { newEventId } from '../domain/ids.ts';
-import type { AcceptLog, EventRecord } from '../ports/accept-log.ts';
+import type { EventRecord, EventStore } from '../ports/event-store.ts';
 import { Acceptor } from './accept.ts';
 import { AcceptObservers } from './accept-observers.ts';
 import { Admission } from './admission.ts';
@@ -35,7 +35,7 @@ const event = (tenant: string, data: number): NewEvent => ({
 /** An accept stage in which the tenant "wide" has 700 endpoints, "acme1" has one and "too-wide" has 1,048,577. */
 function newIngest(wideCommits: Promise<void> = Promise.resolve()) {
   const commits: (readonly EventRecord[])[] = [];
-  const acceptLog: AcceptLog = {
+  const eventStore: EventStore = {
     async append(events) {
       if (events[0]!.tenant === 'wide') await wideCommits;
       commits.push(events);
@@ -55,10 +55,10 @@ function newIngest(wideCommits: Promise<void> = Promise.resolve()) {
     query.tenant === 'too-wide' ? new Array(0x100001).fill(endpoint) : match(query);
   const clock = systemClock;
   const writer = new BatchWriter({
-    acceptLog,
+    eventStore,
     endpoints,
     subscriptions,
-    knownTenants: new KnownTenants(acceptLog),
+    knownTenants: new KnownTenants(eventStore),
     router: { routeCommitted() {} },
     fanOutLimit: { refuseFirst: async () => null },
     observers: new AcceptObservers({}),
@@ -80,7 +80,7 @@ function newIngest(wideCommits: Promise<void> = Promise.resolve()) {
   });
   const queue = new StoreQueue({ writer, clock, batchRows: 100, batchBytes: 100_000 });
   const acceptor = new Acceptor({ admission, queue, clock });
-  const committedEvents = new CommittedEvents({ acceptLog, writer, clock });
+  const committedEvents = new CommittedEvents({ eventStore, writer, clock });
   const shown = () => commits.map((events) => events.map(({ tenant, data }) => `${tenant} ${data}`));
   return { acceptor, committedEvents, shown };
 }

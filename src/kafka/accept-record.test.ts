@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { newEventId, newId } from '../domain/ids.ts';
 import type { LoggedEvent } from '../ports/event-log.ts';
 import { decodeEvent, encodeEvent, identifyEvent } from './accept-record.ts';
-import { AcceptedRecords } from './accepted-records.ts';
+import { AcceptTopicReader } from './accept-topic-reader.ts';
 import type { KafkaRecord } from './record.ts';
 
 const newEvent = (changes: Partial<LoggedEvent> = {}): LoggedEvent => ({
@@ -65,7 +65,7 @@ test('a record of another deployment, or that Posthorn did not write, is refused
 });
 
 const DELETED_AT = Date.UTC(2026, 0, 2);
-const accepted = new AcceptedRecords('t', 'd', {
+const reader = new AcceptTopicReader('t', 'd', {
   readDeletedTenants: async () => new Map([['gone', DELETED_AT]]),
 });
 /** A record of the deleted tenant. `brokerMs`, `readMs`: relative to the end of the deletion. */
@@ -83,7 +83,7 @@ const recordOfDeleted = (brokerMs: number, readMs: number | null, idMs = 0): Kaf
 test('records that were written twice are left out, and those of unknown writers are not', async () => {
   const twice = toRecord(newEvent());
   const foreign = { ...twice, headers: [] };
-  const selected = await accepted.select([twice, { ...twice, offset: 1n }, foreign]);
+  const selected = await reader.select([twice, { ...twice, offset: 1n }, foreign]);
   expect(selected).toEqual([twice, foreign]);
 });
 
@@ -93,13 +93,13 @@ test('records from before the end of the deletion of their tenant are left out, 
   const old = [recordOfDeleted(-1, -1), recordOfDeleted(-1, null, HOUR_MS)];
   // The tenant was created again. The clock of the node, or that of the broker, is behind.
   const recreated = [recordOfDeleted(1, -1, -HOUR_MS), recordOfDeleted(-HOUR_MS, 1, -HOUR_MS)];
-  expect(await accepted.select([...old, ...recreated])).toEqual(recreated);
+  expect(await reader.select([...old, ...recreated])).toEqual(recreated);
 });
 
 test('records of this deployment are known, also those that cannot be read', () => {
   const record = toRecord(newEvent());
-  expect(accepted.isOwn(record)).toBe(true);
-  expect(accepted.isOwn(toRecord(newEvent({ type: '"' })))).toBe(true);
-  expect(accepted.isOwn(toRecord(newEvent(), 'other'))).toBe(false);
-  expect(accepted.isOwn({ ...record, headers: [] })).toBe(false);
+  expect(reader.isOwn(record)).toBe(true);
+  expect(reader.isOwn(toRecord(newEvent({ type: '"' })))).toBe(true);
+  expect(reader.isOwn(toRecord(newEvent(), 'other'))).toBe(false);
+  expect(reader.isOwn({ ...record, headers: [] })).toBe(false);
 });

@@ -1,5 +1,5 @@
 export { type AcceptClient, KafkaEventLog } from './accept-log.ts';
-export { AcceptedRecords } from './accepted-records.ts';
+export { AcceptTopicReader } from './accept-topic-reader.ts';
 export type { ClusterDescription, KafkaClient, KafkaClientOptions } from './client.ts';
 export { type MappedRecord, type MappingConfig, RecordMapping, UnmappedRecordError } from './mapping.ts';
 export type { PartitionState } from './partition-state.ts';

@@ -5,7 +5,7 @@ import { Problem } from '../domain/problem.ts';
 import { readEventFromParts, readJsonFields } from '../ingest/index.ts';
 import type { Advance, KafkaStore } from '../ports/kafka-store.ts';
 import { StoreError } from '../ports/store-error.ts';
-import { AcceptedRecords } from './accepted-records.ts';
+import { AcceptTopicReader } from './accept-topic-reader.ts';
 import { RecordMapping } from './mapping.ts';
 import { PartitionState } from './partition-state.ts';
 import type { KafkaRecord } from './record.ts';
@@ -29,7 +29,7 @@ function newWriter({
   maxRejected = 100,
   rejected = () => 0,
   refuse = () => null,
-  accepted = null,
+  acceptTopic = null,
 }: {
   answer?: (event: CommittedEvent, attempt: number) => object | Error;
   limited?: readonly string[];
@@ -37,7 +37,7 @@ function newWriter({
   maxRejected?: number;
   /** How many rejected records the store has. */
   rejected?: () => number;
-  accepted?: AcceptedRecords | null;
+  acceptTopic?: AcceptTopicReader | null;
   /** The error of the store for an attempt to move the position. Null: none. */
   refuse?: (advance: Advance) => Error | null;
 } = {}) {
@@ -72,7 +72,7 @@ function newWriter({
         { maxEventBytes: 1000, maxNesting: 64 },
         { keyTenant: null, idempotencyKey: null, isReservedHeader: () => false },
       ),
-    accepted,
+    acceptTopic,
     tenantRates: { take: (tenant) => (limited.includes(tenant) ? 1 : 0) },
     clock: { ...systemClock, after: (_ms, callback) => systemClock.after(0, callback) },
     batchRows: 3,
@@ -250,8 +250,8 @@ test('SCL-2: when too many records are rejected, the partition pauses before the
 });
 
 test('SCL-2: rejected records never pause the accept topic: own ones are kept, and those of other deployments are left out', async () => {
-  const accepted = new AcceptedRecords('orders', 'own', { readDeletedTenants: async () => new Map() });
-  const { writer, state, advances } = newWriter({ maxRejected: 2, rejected: () => 2, accepted });
+  const acceptTopic = new AcceptTopicReader('orders', 'own', { readDeletedTenants: async () => new Map() });
+  const { writer, state, advances } = newWriter({ maxRejected: 2, rejected: () => 2, acceptTopic });
   // A later release of this deployment wrote the first one.
   const records = ['own', 'other', 'other', 'own'].map((deployment, n) => ({
     ...recordAt(n, '{}'),

@@ -22,7 +22,7 @@ import { isProblem, Problem } from '../domain/problem.ts';
 import type { KafkaStore, ParkedRecord } from '../ports/kafka-store.ts';
 import type { RateLimits } from '../ports/rate-limits.ts';
 import { isStoreOutage, storeFailureOf } from '../ports/store-error.ts';
-import type { AcceptedRecords } from './accepted-records.ts';
+import type { AcceptTopicReader } from './accept-topic-reader.ts';
 import { type MappedRecord, type RecordMapping, UnmappedRecordError } from './mapping.ts';
 import type { PartitionState, PausedReason } from './partition-state.ts';
 import type { KafkaRecord } from './record.ts';
@@ -39,7 +39,7 @@ export interface RecordWriterOptions {
   /** Validates the fields as the API does. Throws a `Problem`. */
   readonly readEvent: (mapped: MappedRecord) => NewEvent;
   /** The records of the accept topic. Null: the process does not read it. */
-  readonly accepted?: AcceptedRecords | null;
+  readonly acceptTopic?: AcceptTopicReader | null;
   readonly tenantRates: RateLimits;
   readonly clock: Clock;
   readonly batchRows: number;
@@ -130,9 +130,9 @@ export class RecordWriter {
 
   /** Leaves out records of the accept topic that a producer wrote twice, or whose tenant was deleted since. */
   async #leaveOut({ topic }: PartitionState, chunk: Chunk): Promise<Chunk> {
-    const { accepted } = this.#options;
-    if (accepted?.topic !== topic) return chunk;
-    return { ...chunk, records: await accepted.select(chunk.records) };
+    const { acceptTopic } = this.#options;
+    if (acceptTopic?.topic !== topic) return chunk;
+    return { ...chunk, records: await acceptTopic.select(chunk.records) };
   }
 
   async #writeChunk(state: PartitionState, chunk: Chunk): Promise<void> {
@@ -199,10 +199,10 @@ export class RecordWriter {
     record: KafkaRecord,
     parked: readonly ParkedRecord[],
   ): 'keep' | 'leave_out' | 'pause' {
-    const { accepted, maxRejected } = this.#options;
+    const { acceptTopic, maxRejected } = this.#options;
     if ((rejected ?? 0) + countIn(parked, 'rejected') < maxRejected) return 'keep';
-    if (accepted?.topic !== topic) return 'pause';
-    return accepted.isOwn(record) ? 'keep' : 'leave_out';
+    if (acceptTopic?.topic !== topic) return 'pause';
+    return acceptTopic.isOwn(record) ? 'keep' : 'leave_out';
   }
 
   #pausePartition(state: PartitionState, reason: PausedReason, ms: number): void {
@@ -212,15 +212,15 @@ export class RecordWriter {
 
   /** The limit of the tenant applied when the API accepted a record of the accept topic. */
   #mustWait(state: PartitionState, tenant: string): boolean {
-    if (state.topic === this.#options.accepted?.topic) return state.waitingTenants.has(tenant);
+    if (state.topic === this.#options.acceptTopic?.topic) return state.waitingTenants.has(tenant);
     return state.waitingTenants.has(tenant) || this.#options.tenantRates.take(tenant) > 0;
   }
 
   /** Returns the event, or why the record cannot become one. */
   #read(state: Pick<PartitionState, 'topicId'>, record: KafkaRecord): CommittedEvent | string {
-    const { accepted, mapping, readEvent } = this.#options;
+    const { acceptTopic, mapping, readEvent } = this.#options;
     try {
-      if (record.topic === accepted?.topic) return { ...accepted.read(record), outboxSeq: null };
+      if (record.topic === acceptTopic?.topic) return { ...acceptTopic.read(record), outboxSeq: null };
       const mapped = mapping.map(record);
       const event = readEvent(mapped);
       return { ...event, id: this.#idOf(state, record, mapped.happenedAt), outboxSeq: null };
@@ -241,8 +241,8 @@ export class RecordWriter {
     const { topic, partition, key, value, headers, timestampMs } = record;
     const offset = String(record.offset);
     if (reason !== null) this.#options.onRejected({ topic, partition, offset }, reason);
-    const { accepted, mapping, clock } = this.#options;
-    const known = record.topic === accepted?.topic ? accepted.identify(record) : null;
+    const { acceptTopic, mapping, clock } = this.#options;
+    const known = record.topic === acceptTopic?.topic ? acceptTopic.identify(record) : null;
     return {
       // The client of the API knows the id of a record of the accept topic.
       id: known?.id ?? newEventId(clock.now()),

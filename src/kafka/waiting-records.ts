@@ -7,7 +7,7 @@ import type { CommittedEvent, NewEvent } from '../domain/event.ts';
 import { Problem } from '../domain/problem.ts';
 import type { KafkaStore, StoredParkedRecord } from '../ports/kafka-store.ts';
 import type { RateLimits } from '../ports/rate-limits.ts';
-import type { AcceptedRecords } from './accepted-records.ts';
+import type { AcceptTopicReader } from './accept-topic-reader.ts';
 import { type MappedRecord, type RecordMapping, UnmappedRecordError } from './mapping.ts';
 import type { PartitionState } from './partition-state.ts';
 import { type EventSink, judge, type RecordWriterOptions, shorten } from './record-writer.ts';
@@ -17,7 +17,7 @@ export interface WaitingRecordsOptions {
   readonly sink: EventSink;
   readonly mapping: RecordMapping;
   readonly readEvent: (mapped: MappedRecord) => NewEvent;
-  readonly accepted?: AcceptedRecords | null;
+  readonly acceptTopic?: AcceptTopicReader | null;
   readonly tenantRates: RateLimits;
   readonly clock: Clock;
   readonly batchRows: number;
@@ -116,7 +116,7 @@ export class WaitingRecords {
   }
 
   #read(state: PartitionState, row: StoredParkedRecord): CommittedEvent | string {
-    const { mapping, readEvent, accepted } = this.#options;
+    const { mapping, readEvent, acceptTopic } = this.#options;
     const { topic, partition } = state;
     const { key, value, headers, recordedAt } = row;
     try {
@@ -129,7 +129,7 @@ export class WaitingRecords {
         value,
         headers,
       };
-      const event = topic === accepted?.topic ? accepted.read(record) : readEvent(mapping.map(record));
+      const event = topic === acceptTopic?.topic ? acceptTopic.read(record) : readEvent(mapping.map(record));
       return { ...event, id: row.id, outboxSeq: row.seq, record: { kind: 'parked' } };
     } catch (error) {
       if (error instanceof UnmappedRecordError || error instanceof Problem) return shorten(error.message);

@@ -1,9 +1,9 @@
 import { Problem } from '../domain/problem.ts';
 import { withTraceContext } from '../domain/trace-context.ts';
-import type { Accepted, Acceptor, NewEvent } from '../ingest/index.ts';
+import type { AcceptAnswer, Acceptor, NewEvent } from '../ingest/index.ts';
 import type { Tracer } from '../telemetry/tracing.ts';
 
-export type Accept = (event: NewEvent) => Promise<Accepted>;
+export type Accept = (event: NewEvent) => Promise<AcceptAnswer>;
 
 /** `acceptor.accept`, with a span per event if there is a tracer. The context of the span is stored with the event. */
 export function createTracedAccept(tracer: Tracer | null, acceptor: Pick<Acceptor, 'accept'>): Accept {

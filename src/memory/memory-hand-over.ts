@@ -2,7 +2,7 @@
 import type { Clock } from '../domain/clock.ts';
 import type { EventContent } from '../domain/event.ts';
 import { NO_LOAD, type ProcessLoad, worseLoad } from '../domain/load-meter.ts';
-import type { NewDelivery } from '../ports/accept-log.ts';
+import type { NewDelivery } from '../ports/event-store.ts';
 import type { Commit, CommittedDelivery, HandOver, HandOverRoute } from '../ports/hand-over.ts';
 
 type ReceivedHandler = (deliveries: readonly CommittedDelivery[], commit: Commit) => void;

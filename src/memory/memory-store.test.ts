@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { createMemoryAcceptLog } from './memory-accept-log.ts';
 import { createMemoryDeliveryQueue } from './memory-delivery-queue.ts';
+import { createMemoryEventStore } from './memory-event-store.ts';
 import { MemoryStore } from './memory-store.ts';
 
 it('can make a commit visible after a later one that has a higher acceptance number', async () => {
@@ -15,10 +15,10 @@ it('can make a commit visible after a later one that has a higher acceptance num
   };
   const delays = [500, 0];
   const store = new MemoryStore({ clock, commitDelayMs: () => delays.shift() ?? 0 });
-  const acceptLog = createMemoryAcceptLog(store);
+  const eventStore = createMemoryEventStore(store);
   const endpointId = '0190aaaa-0000-7000-8000-000000000001';
   const append = (id: string) =>
-    acceptLog.append(
+    eventStore.append(
       [
         {
           id,

@@ -11,9 +11,9 @@ import type { ValidationMode } from '../domain/event-type-version.ts';
 import { timeOfId, type Uuid } from '../domain/ids.ts';
 import type { EndpointNote } from '../domain/operational.ts';
 import { DEFAULT_REGION, DEFAULT_REGION_NAME } from '../domain/region.ts';
-import type { NewDelivery } from '../ports/accept-log.ts';
 import type { SchemaFailure } from '../ports/catalogue-store.ts';
 import type { StoredConversion } from '../ports/conversion-store.ts';
+import type { NewDelivery } from '../ports/event-store.ts';
 import type { OutboxRow } from '../ports/outbox-store.ts';
 import { QueueTable } from './queue-table.ts';
 import type {

@@ -6,8 +6,8 @@ import type { DeliveryStatus } from '../domain/delivery.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { DeadReason, Trigger, Verdict } from '../domain/outcome.ts';
-import type { EventRecord, UnwrittenSlice } from '../ports/accept-log.ts';
 import type { CatalogueType } from '../ports/catalogue-store.ts';
+import type { EventRecord, UnwrittenSlice } from '../ports/event-store.ts';
 import type { OutboxRow } from '../ports/outbox-store.ts';
 
 /** Rows are visible to readers from `visibleAt` on: the moment of their commit. */

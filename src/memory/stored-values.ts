@@ -1,7 +1,7 @@
 /** The values that PostgreSQL refuses, so that both stores refuse the same batches. */
 import type { BreakerRecord } from '../domain/breaker.ts';
-import type { EventRecord } from '../ports/accept-log.ts';
 import type { Settlement } from '../ports/delivery-queue.ts';
+import type { EventRecord } from '../ports/event-store.ts';
 import { StoreError } from '../ports/store-error.ts';
 
 const END_OF_TIMESTAMPS_MS = 9_224_318_016_000_000;

@@ -1,6 +1,6 @@
 /**
  * A cache of all endpoints of the deployment, as of one version. The accept stage matches events against it. It cannot
- * cause wrong matches: `AcceptLog.append` refuses a batch that was matched against old endpoints of its tenants.
+ * cause wrong matches: `EventStore.append` refuses a batch that was matched against old endpoints of its tenants.
  */
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { EndpointTotals } from '../domain/endpoint-index.ts';

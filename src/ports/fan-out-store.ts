@@ -1,9 +1,9 @@
 /**
- * Deliveries of large fan-outs that `AcceptLog.append` has accepted but not written. They are written in slices, each in
+ * Deliveries of large fan-outs that `EventStore.append` has accepted but not written. They are written in slices, each in
  * its own short commit. A slice is written exactly once, even if several processes try to write it.
  */
 import type { Uuid } from '../domain/ids.ts';
-import type { NewDelivery, SkippedDelivery } from './accept-log.ts';
+import type { NewDelivery, SkippedDelivery } from './event-store.ts';
 
 /** The next endpoints of an event that have no delivery yet. */
 export interface FanOutSlice {

@@ -5,7 +5,7 @@
  */
 import type { EventContent } from '../domain/event.ts';
 import type { ProcessLoad } from '../domain/load-meter.ts';
-import type { NewDelivery } from './accept-log.ts';
+import type { NewDelivery } from './event-store.ts';
 
 /** The commit that stored a batch of deliveries. */
 export interface Commit {

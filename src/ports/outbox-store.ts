@@ -33,7 +33,7 @@ export interface OutboxLag {
 }
 
 export interface OutboxStore {
-  /** Reads waiting rows in order, without locking them: `AcceptLog.append` deletes what it stores. */
+  /** Reads waiting rows in order, without locking them: `EventStore.append` deletes what it stores. */
   read(read: OutboxRead): Promise<OutboxRow[]>;
   /** Moves rows that cannot become events to the list of rejected ones, with the reason. */
   reject(rows: readonly { readonly seq: string; readonly reason: string }[]): Promise<void>;

@@ -1,5 +1,5 @@
 /**
- * The statistics journal and the totals that upkeep computes from it. The accept log and the delivery queue add rows to
+ * The statistics journal and the totals that upkeep computes from it. The event store and the delivery queue add rows to
  * the journal.
  */
 import type { Uuid } from '../domain/ids.ts';

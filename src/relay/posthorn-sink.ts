@@ -1,6 +1,6 @@
 /**
  * Stores the events of a source in Posthorn, exactly once. A source delivers at least once: after a crash it returns the
- * same items again. The id of an event is computed from the source alone (`eventIdFromForeignId`), and the accept log stores
+ * same items again. The id of an event is computed from the source alone (`eventIdFromForeignId`), and the event store writes
  * an id once. So the relay needs no table of seen items, and two relays may read the same event.
  */
 import type { CommittedEvent, NewEvent } from '../domain/event.ts';

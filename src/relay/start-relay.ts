@@ -6,11 +6,11 @@ import { createIngest } from '../create-ingest.ts';
 import { isReservedHeader } from '../deliver/index.ts';
 import { DatabaseClock, systemClock } from '../domain/clock.ts';
 import { readEventWithId } from '../ingest/index.ts';
-import type { AcceptLog } from '../ports/accept-log.ts';
-import { createPostgresAcceptLog, createPostgresEventLookup } from '../postgres/accept-log.ts';
+import type { EventStore } from '../ports/event-store.ts';
 import { createPostgresCatalogueStore } from '../postgres/catalogue-store.ts';
 import { type Database, openDatabase, type Pool } from '../postgres/database.ts';
 import { createEndpointCache } from '../postgres/endpoint-cache.ts';
+import { createPostgresEventLookup, createPostgresEventStore } from '../postgres/event-store.ts';
 import { createPostgresFanOutStore } from '../postgres/fan-out-store.ts';
 import { PostgresNotifier } from '../postgres/notifier.ts';
 import { ensurePartitions } from '../postgres/partitions.ts';
@@ -126,7 +126,7 @@ async function startMoving(
     onFailed,
   });
   await relay.start();
-  const stopClock = keepClockCorrect(clock, accepting.acceptLog);
+  const stopClock = keepClockCorrect(clock, accepting.eventStore);
   const stopCatalogue = keepFresh(accepting.catalogue);
   return async () => {
     stopClock();
@@ -138,14 +138,14 @@ async function startMoving(
 
 /** Composes the accept stage of the relay. It stores events like a server, and notifies the workers of their deliveries. */
 async function createAccepting(database: Database, config: StartRelayOptions['config'], log: Log) {
-  const acceptLog = createPostgresAcceptLog({
+  const eventStore = createPostgresEventStore({
     database,
     ensurePartitions: async (idTimes) => {
       await ensurePartitions(database.pool('upkeep'), { days: config.partitionDays, ...idTimes });
     },
   });
   const clock = new DatabaseClock(systemClock, clockJumpLogger(log));
-  clock.correct(await acceptLog.now());
+  clock.correct(await eventStore.now());
   const endpoints = createEndpointCache(database.pool('api'), NO_SECRETS, () => {});
   await endpoints.refresh();
   const onProblem = recurringProblems(log, systemClock);
@@ -156,7 +156,7 @@ async function createAccepting(database: Database, config: StartRelayOptions['co
   // The servers write the slices of large fan-outs: `fanOutWriter` is not started here.
   const { committedEvents } = createIngest(
     {
-      acceptLog,
+      eventStore,
       eventLookup: createPostgresEventLookup(database),
       fanOuts: createPostgresFanOutStore(database),
       endpoints,
@@ -179,12 +179,12 @@ async function createAccepting(database: Database, config: StartRelayOptions['co
     },
     config,
   );
-  return { acceptLog, clock, catalogue, notifier, committedEvents };
+  return { eventStore, clock, catalogue, notifier, committedEvents };
 }
 
-function keepClockCorrect(clock: DatabaseClock, acceptLog: Pick<AcceptLog, 'now'>): () => void {
+function keepClockCorrect(clock: DatabaseClock, eventStore: Pick<EventStore, 'now'>): () => void {
   const timer = setInterval(() => {
-    void acceptLog.now().then(
+    void eventStore.now().then(
       (now) => clock.correct(now),
       () => {},
     );

@@ -31,7 +31,7 @@ export function describeBatchLog(getStore: () => StoreFixture): void {
       const { endpointId, ids } = await prepare();
       const id = newId();
       const deliveryIds = [ids[2], ids[0], ids[1]];
-      const before = await store.acceptLog.now();
+      const before = await store.eventStore.now();
       expect(await record([startOf(id, endpointId, deliveryIds)])).toEqual(new Set([id]));
       const [open, ...others] = await store.queue.loadOpenBatches([endpointId]);
       expect(others).toEqual([]);

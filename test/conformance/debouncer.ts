@@ -221,7 +221,7 @@ export function describeDebouncer(getStore: () => StoreFixture, propertyRuns: nu
       const eventId = eventIdAt(Date.now());
       const matched = { id: eventId, endpointIds: [endpointId], delivery: { debounceKey: 'a' } };
       const outdated = await appendOptions(store, { endpointVersion: -1 });
-      await store.acceptLog.append([newEvent(matched)], outdated);
+      await store.eventStore.append([newEvent(matched)], outdated);
       expect(await store.findDelivery(deliveryIdOf(eventId, 0))).toBeNull();
       const other = await accept(store, otherId, { id: eventId });
       const own = await endpoint.add(500);

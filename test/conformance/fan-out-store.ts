@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { deliveryIdOf, type Uuid } from '../../src/domain/ids.ts';
-import type { EventRecord } from '../../src/ports/accept-log.ts';
+import type { EventRecord } from '../../src/ports/event-store.ts';
 import type { FanOutSlice, SliceDeliveries } from '../../src/ports/fan-out-store.ts';
 import type { CreateStoreFixture, StoreFixture } from './support/fixture.ts';
 import { accept, appendOptions, HOUR_MS, loadAll, newEvent, newOutboxRow } from './support/records.ts';
@@ -30,7 +30,7 @@ export function describeFanOutStore(name: string, createFixture: CreateStoreFixt
       },
     });
     const append = async (event: EventRecord, options: { mayBeStored?: boolean } = {}) =>
-      store.acceptLog.append([event], await appendOptions(store, options));
+      store.eventStore.append([event], await appendOptions(store, options));
     const findNext = (after = '', max = 100) => store.fanOuts.findNext(after, max);
     const deliveriesOf = (
       { eventId, firstOrdinal, endpointIds }: FanOutSlice,
@@ -87,7 +87,7 @@ export function describeFanOutStore(name: string, createFixture: CreateStoreFixt
     it('counts unwritten deliveries in the answer for a repeated idempotency key', async () => {
       const event = newSliced({ idempotencyKey: 'k' });
       await append({ ...event, idempotencyKey: 'k', fingerprint: Buffer.from('f') });
-      const holders = await store.acceptLog.findKeyHolders([{ tenant: 'acme', key: 'k' }]);
+      const holders = await store.eventStore.findKeyHolders([{ tenant: 'acme', key: 'k' }]);
       expect([...holders.values()]).toMatchObject([{ eventId: event.id, deliveries: 5 }]);
     });
 
@@ -111,7 +111,7 @@ export function describeFanOutStore(name: string, createFixture: CreateStoreFixt
       const sliced = newSliced({ id: row.id });
       const event = { ...sliced, unwritten: { ...sliced.unwritten!, deliverAt } };
       const options = await appendOptions(store, { outboxSeqs: [read!.seq] });
-      expect(await store.acceptLog.append([event], options)).toMatchObject({ written: new Set([row.id]) });
+      expect(await store.eventStore.append([event], options)).toMatchObject({ written: new Set([row.id]) });
       expect(await findNext()).toMatchObject({ eventId: row.id, deliverAt });
       expect(await store.outboxIds()).toEqual([]);
     });

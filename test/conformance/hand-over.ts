@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { EventContent } from '../../src/domain/event.ts';
 import { deliveryIdOf } from '../../src/domain/ids.ts';
-import type { NewDelivery } from '../../src/ports/accept-log.ts';
+import type { NewDelivery } from '../../src/ports/event-store.ts';
 import type { Commit, CommittedDelivery, HandOver, HandOverRoute } from '../../src/ports/hand-over.ts';
 import { eventually } from '../support/eventually.ts';
 import { endpointIdOf, newEventId } from './support/ids.ts';

@@ -79,7 +79,7 @@ export function describeOutboxStore(name: string, createFixture: CreateStoreFixt
       const [row] = await read();
       expect(await readIds()).toEqual([id]);
       const options = await appendOptions(store, { outboxSeqs: [row!.seq] });
-      await store.acceptLog.append([newEvent({ id })], options);
+      await store.eventStore.append([newEvent({ id })], options);
       expect(await readIds()).toEqual([]);
     });
 

@@ -88,7 +88,7 @@ export function describeQueueCleaner(getStore: () => StoreFixture): void {
       const store = getStore();
       const endpointId = await store.createEndpoint();
       const events = Array.from({ length: 5_000 }, () => newEvent({ endpointIds: [endpointId] }));
-      await store.acceptLog.append(events, await appendOptions(store));
+      await store.eventStore.append(events, await appendOptions(store));
       await store.setEnabled(endpointId, false);
       let ended = 0;
       for (let count = 1; count > 0; ) {

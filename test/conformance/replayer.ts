@@ -38,7 +38,7 @@ export function describeReplayer(getStore: () => StoreFixture): void {
         trigger: 'replay',
         agesFrom: after.dueAt,
       });
-      expect(after.dueAt).toBeLessThanOrEqual(await store.acceptLog.now());
+      expect(after.dueAt).toBeLessThanOrEqual(await store.eventStore.now());
       expect(after.dueAt).toBe(Math.floor(after.dueAt!));
       expect(await store.findDelivery(id)).toMatchObject({ replays: 1 });
     });
@@ -49,7 +49,7 @@ export function describeReplayer(getStore: () => StoreFixture): void {
       const [waiting, dead] = [await accept(store, endpointId), await accept(store, endpointId)];
       const retry = newSettlement(waiting, endpointId, retryAt(Date.now() + HOUR_MS));
       await store.queue.settle(batchOf([retry, newSettlement(dead, endpointId, DEAD)]));
-      const now = Math.floor(await store.acceptLog.now()) + 40 * 24 * HOUR_MS;
+      const now = Math.floor(await store.eventStore.now()) + 40 * 24 * HOUR_MS;
       const deliveries = [waiting, dead].map((id) => ({ id, endpointId }));
       expect(await store.queue.replay(deliveries, now)).toEqual(new Set([waiting, dead]));
       for (const id of [waiting, dead])
@@ -73,7 +73,7 @@ export function describeReplayer(getStore: () => StoreFixture): void {
       const event = newEvent({ id: newWideEventId() });
       const id = deliveryIdOf(event.id, 70_000);
       const deliveries = [{ id, endpointId, dueAt: null, fifo: false }];
-      await store.acceptLog.append([{ ...event, deliveries }], await appendOptions(store));
+      await store.eventStore.append([{ ...event, deliveries }], await appendOptions(store));
       await store.queue.settle(batchOf([newSettlement(id, endpointId, DELIVERED)]));
       // A late result of another worker is logged, because the event still exists.
       await store.queue.settle(batchOf([newSettlement(id, endpointId, DELIVERED)]));

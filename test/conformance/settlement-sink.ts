@@ -181,7 +181,7 @@ export function describeSettlementSink(getStore: () => StoreFixture): void {
       const store = getStore();
       const endpointId = await store.createEndpoint();
       const events = Array.from({ length: 1_000 }, () => newEvent({ endpointIds: [endpointId] }));
-      await store.acceptLog.append(events, await appendOptions(store));
+      await store.eventStore.append(events, await appendOptions(store));
       const deliveryIds = events.map(({ deliveries }) => deliveries[0]!.id);
       const settlements = deliveryIds.map((id, i) =>
         newSettlement(id, endpointId, DELIVERED, {

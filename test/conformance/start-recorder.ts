@@ -26,19 +26,19 @@ export function describeStartRecorder(getStore: () => StoreFixture): void {
     it('lets the owner send, and shows the start to the next owner', async () => {
       const store = getStore();
       const { endpointId, id } = await prepare();
-      const before = await store.acceptLog.now();
+      const before = await store.eventStore.now();
       const marked = await store.queue.markStarted([newStart(id, endpointId)], WORKER.id);
       expect(marked).toEqual(new Set([id]));
       const { startedAt, carefulStarts } = await loadOne(store, endpointId, id);
       expect(startedAt).toBeGreaterThanOrEqual(before - 1);
-      expect(startedAt).toBeLessThanOrEqual(await store.acceptLog.now());
+      expect(startedAt).toBeLessThanOrEqual(await store.eventStore.now());
       expect(carefulStarts).toBe(0);
     });
 
     it("records the worker's time if the store's clock has stepped back", async () => {
       const store = getStore();
       const { endpointId, id } = await prepare();
-      const at = Math.floor(await store.acceptLog.now()) + 40 * 24 * HOUR_MS;
+      const at = Math.floor(await store.eventStore.now()) + 40 * 24 * HOUR_MS;
       await store.queue.markStarted([newStart(id, endpointId, { at })], WORKER.id);
       expect((await loadOne(store, endpointId, id)).startedAt).toBe(at);
     });

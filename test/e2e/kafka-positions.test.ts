@@ -1,10 +1,10 @@
 /** SCL-2: positions and ownership of Kafka partitions in PostgreSQL. No broker is needed. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { newEventId, newId, type Uuid } from '../../src/domain/ids.ts';
-import type { AcceptLog, AppendOptions, EventRecord } from '../../src/ports/accept-log.ts';
+import type { AppendOptions, EventRecord, EventStore } from '../../src/ports/event-store.ts';
 import type { KafkaStore, OwnedPartition, ParkedRecord } from '../../src/ports/kafka-store.ts';
-import { createPostgresAcceptLog } from '../../src/postgres/accept-log.ts';
 import { type Database, openDatabase } from '../../src/postgres/database.ts';
+import { createPostgresEventStore } from '../../src/postgres/event-store.ts';
 import { createPostgresKafkaStore } from '../../src/postgres/kafka-store.ts';
 import { listKafkaPartitions, MAX_COUNTED } from '../../src/postgres/queries/kafka-status.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -12,7 +12,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 let testDatabase: TestDatabase;
 let database: Database;
 let store: KafkaStore;
-let log: AcceptLog;
+let log: EventStore;
 let topicId: string;
 
 beforeAll(async () => {
@@ -24,7 +24,7 @@ beforeAll(async () => {
     onIdleError: () => {},
   });
   store = createPostgresKafkaStore(database);
-  log = createPostgresAcceptLog({ database, ensurePartitions: async () => {} });
+  log = createPostgresEventStore({ database, ensurePartitions: async () => {} });
 });
 afterAll(async () => {
   await database.close();

@@ -1,10 +1,10 @@
 /** SCL-2: idempotency keys of events that wait in the accept topic. No broker is needed. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { newEventId, publicId, type Uuid } from '../../src/domain/ids.ts';
-import { type AcceptLog, type EventRecord, idempotencyKeyName } from '../../src/ports/accept-log.ts';
 import type { ClaimHolder, KeyClaims } from '../../src/ports/event-log.ts';
-import { createPostgresAcceptLog } from '../../src/postgres/accept-log.ts';
+import { type EventRecord, type EventStore, idempotencyKeyName } from '../../src/ports/event-store.ts';
 import { type Database, openDatabase } from '../../src/postgres/database.ts';
+import { createPostgresEventStore } from '../../src/postgres/event-store.ts';
 import { createPostgresKafkaStore } from '../../src/postgres/kafka-store.ts';
 import { createPostgresKeyClaims } from '../../src/postgres/key-claims.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -12,7 +12,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 let testDatabase: TestDatabase;
 let database: Database;
 let claims: KeyClaims;
-let log: AcceptLog;
+let log: EventStore;
 
 beforeAll(async () => {
   testDatabase = await createTestDatabase();
@@ -23,7 +23,7 @@ beforeAll(async () => {
     onIdleError: () => {},
   });
   claims = createPostgresKeyClaims(database);
-  log = createPostgresAcceptLog({ database, ensurePartitions: async () => {} });
+  log = createPostgresEventStore({ database, ensurePartitions: async () => {} });
 });
 afterAll(async () => {
   await database.close();

@@ -1,11 +1,11 @@
 import type { NewEvent } from '../../src/domain/event.ts';
 import { deliveryIdOf, type Uuid } from '../../src/domain/ids.ts';
-import type { Accepted } from '../../src/ingest/index.ts';
+import type { AcceptAnswer } from '../../src/ingest/index.ts';
 
 /** A request of a producer, and its answer. */
 export class Publication {
   readonly event: NewEvent;
-  accepted: Pick<Accepted, 'id' | 'deliveries'> | null = null;
+  accepted: Pick<AcceptAnswer, 'id' | 'deliveries'> | null = null;
   error: unknown = null;
   answeredAt: number | null = null;
 
@@ -13,7 +13,7 @@ export class Publication {
     this.event = event;
   }
 
-  recordAccepted(accepted: Pick<Accepted, 'id' | 'deliveries'>, now: number): void {
+  recordAccepted(accepted: Pick<AcceptAnswer, 'id' | 'deliveries'>, now: number): void {
     this.accepted = accepted;
     this.answeredAt = now;
   }

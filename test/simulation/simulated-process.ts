@@ -5,13 +5,13 @@ import { createIngest, type Ingest, type IngestConfig } from '../../src/create-i
 import { DatabaseClock } from '../../src/domain/clock.ts';
 import type { NewEvent } from '../../src/domain/event.ts';
 import { Link, withFaults, withOwnershipFaults } from '../../src/memory/faults.ts';
-import { createMemoryEventLookup } from '../../src/memory/memory-accept-log.ts';
 import { createMemoryCatalogueStore } from '../../src/memory/memory-catalogue-store.ts';
 import { createMemoryConversionStore } from '../../src/memory/memory-conversion-store.ts';
 import {
   createMemoryEndpointSource,
   MemoryEndpointDirectory,
 } from '../../src/memory/memory-endpoint-directory.ts';
+import { createMemoryEventLookup } from '../../src/memory/memory-event-store.ts';
 import { MemoryHandOver, type MemoryHandOverHub } from '../../src/memory/memory-hand-over.ts';
 import { type MemoryBus, MemoryNotifier } from '../../src/memory/memory-notifier.ts';
 import { createMemoryOutboxStore } from '../../src/memory/memory-outbox-store.ts';
@@ -19,8 +19,8 @@ import { announceThrough, createMemoryOwnershipStore } from '../../src/memory/me
 import type { MemoryStore } from '../../src/memory/memory-store.ts';
 import { createMemoryTenantLimits } from '../../src/memory/memory-tenant-limits.ts';
 import { Drainer } from '../../src/outbox/index.ts';
-import type { AcceptLog } from '../../src/ports/accept-log.ts';
 import type { DeliveryQueue } from '../../src/ports/delivery-queue.ts';
+import type { EventStore } from '../../src/ports/event-store.ts';
 import type { FanOutStore } from '../../src/ports/fan-out-store.ts';
 import { Publication } from './publication.ts';
 import { simulateConversions } from './simulated-conversions.ts';
@@ -41,7 +41,7 @@ export interface Environment {
   readonly time: VirtualTime;
   readonly random: Random;
   readonly store: MemoryStore;
-  readonly acceptLog: AcceptLog;
+  readonly eventStore: EventStore;
   readonly fanOuts: FanOutStore;
   readonly queue: DeliveryQueue;
   readonly bus: MemoryBus;
@@ -155,7 +155,7 @@ export class SimulatedProcess {
     this.notifier = new MemoryNotifier({ bus, clock: machineClock });
     this.handOver = hub && new MemoryHandOver({ hub, clock: machineClock });
     this.queue = withFaults(environment.queue, link);
-    const acceptLog = withFaults(environment.acceptLog, link);
+    const eventStore = withFaults(environment.eventStore, link);
     const announceFreeShards = announceThrough(this.notifier);
     this.engine = createEngine(
       {
@@ -194,7 +194,7 @@ export class SimulatedProcess {
     const catalogueStore = createMemoryCatalogueStore(store);
     this.ingest = createIngest(
       {
-        acceptLog,
+        eventStore,
         eventLookup: withFaults(createMemoryEventLookup(store), link),
         fanOuts: withFaults(environment.fanOuts, link),
         endpoints: this.#endpoints,

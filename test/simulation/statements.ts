@@ -1,8 +1,8 @@
 /** What the statements behind the calls of the store cost, and which rows they lock. */
 import type { Uuid } from '../../src/domain/ids.ts';
 import type { MemoryStore } from '../../src/memory/memory-store.ts';
-import type { EventRecord } from '../../src/ports/accept-log.ts';
 import type { SettleBatch } from '../../src/ports/delivery-queue.ts';
+import type { EventRecord } from '../../src/ports/event-store.ts';
 import type { SliceDeliveries } from '../../src/ports/fan-out-store.ts';
 
 export const STATEMENT_TIMEOUT_MS = 5_000;

@@ -6,14 +6,14 @@ import { type EndpointConfig, resolveEndpoint } from '../../src/domain/endpoint-
 import type { NewEvent } from '../../src/domain/event.ts';
 import { deliveryIdOf, eventIdOfDelivery, newEventId, publicId, type Uuid } from '../../src/domain/ids.ts';
 import type { AttemptOutcome } from '../../src/domain/outcome.ts';
-import { createMemoryAcceptLog } from '../../src/memory/memory-accept-log.ts';
 import { createMemoryDeliveryQueue } from '../../src/memory/memory-delivery-queue.ts';
+import { createMemoryEventStore } from '../../src/memory/memory-event-store.ts';
 import { createMemoryFanOutStore } from '../../src/memory/memory-fan-out-store.ts';
 import { MemoryHandOverHub } from '../../src/memory/memory-hand-over.ts';
 import { MemoryBus } from '../../src/memory/memory-notifier.ts';
 import { MemoryStore } from '../../src/memory/memory-store.ts';
-import type { AcceptLog, EventRecord } from '../../src/ports/accept-log.ts';
 import type { DeliveryQueue } from '../../src/ports/delivery-queue.ts';
+import type { EventRecord, EventStore } from '../../src/ports/event-store.ts';
 import type { FanOutStore } from '../../src/ports/fan-out-store.ts';
 import type { AttemptRequest } from '../../src/ports/stages.ts';
 import { findEndViolations } from './end-checks.ts';
@@ -85,7 +85,7 @@ export class World {
   #published = 0;
   readonly #behaviours = new Map<Uuid, Behaviour>();
   readonly #hub: MemoryHandOverHub | null;
-  readonly #acceptLog: AcceptLog;
+  readonly #eventStore: EventStore;
   readonly #fanOuts: FanOutStore;
   readonly #queue: DeliveryQueue;
   readonly #limits: Partial<Limits>;
@@ -103,9 +103,9 @@ export class World {
       commitDelayMs: () => Math.ceil(this.weather.commitMs()),
       chunkSize: CHUNK_SIZE,
     });
-    const acceptLog = createMemoryAcceptLog(this.store);
+    const eventStore = createMemoryEventStore(this.store);
     const queue = endFewAtATime(createMemoryDeliveryQueue(this.store));
-    this.#acceptLog = keepsRecords ? this.#recordCommits(acceptLog) : acceptLog;
+    this.#eventStore = keepsRecords ? this.#recordCommits(eventStore) : eventStore;
     this.#fanOuts = this.#recordSlices(createMemoryFanOutStore(this.store));
     this.#queue = keepsRecords ? this.#recordBatches(this.#recordReplays(queue)) : queue;
     this.bus = new MemoryBus({
@@ -219,7 +219,7 @@ export class World {
         time: this.time,
         random: this.random,
         store: this.store,
-        acceptLog: this.#acceptLog,
+        eventStore: this.#eventStore,
         fanOuts: this.#fanOuts,
         queue: this.#queue,
         bus: this.bus,
@@ -313,7 +313,7 @@ export class World {
     const usualDelay = store.commitDelayMs;
     store.commitDelayMs = () => Math.ceil(commitMs);
     const options = { mayBeStored: false, idempotencyTtlMs: 0, outboxSeqs: null };
-    void this.#acceptLog.append([record], { ...options, endpointVersion: store.endpointVersion });
+    void this.#eventStore.append([record], { ...options, endpointVersion: store.endpointVersion });
     store.commitDelayMs = usualDelay;
     const publication = new Publication(event);
     publication.recordAccepted({ id, deliveries: deliveries.length }, time.now());
@@ -330,11 +330,11 @@ export class World {
     this.outboxIds.add(id);
   }
 
-  #recordCommits(acceptLog: AcceptLog): AcceptLog {
+  #recordCommits(eventStore: EventStore): EventStore {
     return {
-      ...acceptLog,
+      ...eventStore,
       append: async (events, options) => {
-        const result = await acceptLog.append(events, options);
+        const result = await eventStore.append(events, options);
         if (result.stale) return result;
         for (const { id, deliveries } of events) {
           if (result.written !== 'all' && !result.written.has(id)) continue;

@@ -2,16 +2,16 @@ import type { FastifyPluginAsync } from 'fastify';
 import type { Expunge } from '../../manage/expunge.ts';
 import { readObjectId } from '../../manage/object-ids.ts';
 import { Nothing } from '../openapi/describe.ts';
-import { type AcceptedEvents, onceStored } from './accepted-events.ts';
 import { ARCHIVED } from './routes.ts';
 import { EventId } from './schema.ts';
+import { onceStored, type UnstoredEvents } from './unstored-events.ts';
 
 /** Until when the archive contains what was deleted. */
 export const ARCHIVE_UNTIL = 'posthorn-archive-until';
 /** Until when Kafka holds records of an expunged tenant. */
 export const KAFKA_UNTIL = 'posthorn-kafka-until';
 
-export function expungeRoutes(expunge: Expunge, accepted: AcceptedEvents | null): FastifyPluginAsync {
+export function expungeRoutes(expunge: Expunge, unstoredEvents: UnstoredEvents | null): FastifyPluginAsync {
   return async (server) => {
     server.delete<{ Params: { id: string } }>(
       '/events/:id/payload',
@@ -29,7 +29,7 @@ export function expungeRoutes(expunge: Expunge, accepted: AcceptedEvents | null)
       },
       async (request, reply) => {
         const id = readObjectId('event', request.params.id);
-        const { archiveUntil } = await onceStored(accepted, id, () => expunge.payload(request, id));
+        const { archiveUntil } = await onceStored(unstoredEvents, id, () => expunge.payload(request, id));
         if (archiveUntil !== null) reply.header(ARCHIVE_UNTIL, new Date(archiveUntil).toISOString());
         return reply.code(204).send();
       },

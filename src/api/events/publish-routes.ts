@@ -15,7 +15,7 @@ import {
   NewEvent as NewEventSchema,
   PublishHeaders,
 } from './publish-schema.ts';
-import { showAccepted } from './view.ts';
+import { showAcceptAnswer } from './view.ts';
 
 export function publishRoutes(
   { acceptor, limits, tracer }: PublishingDependencies,
@@ -52,8 +52,8 @@ export function publishRoutes(
       },
       async (request, reply) => {
         const event = readEvent(bodyOf(request), limits, readContext(request));
-        const accepted = await accept(event);
-        return reply.code(202).send(showAccepted(accepted));
+        const answer = await accept(event);
+        return reply.code(202).send(showAcceptAnswer(answer));
       },
     );
 
@@ -77,7 +77,7 @@ export function publishRoutes(
           items.map(async (item: NewEvent | Problem) => {
             try {
               if (item instanceof Problem) throw item;
-              return showAccepted(await accept(item));
+              return showAcceptAnswer(await accept(item));
             } catch (error) {
               // The other events may be stored already, so one that is refused does not fail the batch. A bug does.
               if (!(error instanceof Problem || isOutage(error))) throw error;

@@ -24,7 +24,6 @@ import type { ApiDependencies } from '../dependencies.ts';
 import { earlierBound, idBounds } from '../http/id-filters.ts';
 import { DEFAULT_LIMIT, readCursor, toPage } from '../http/pagination.ts';
 import { Page } from '../openapi/describe.ts';
-import { onceStored } from './accepted-events.ts';
 import { findEvents, type HasDelivery } from './find-events.ts';
 import { TOO_MANY_READERS, takeTurn } from './read-payloads.ts';
 import {
@@ -36,6 +35,7 @@ import {
   EventWithData,
 } from './schema.ts';
 import { readWhere } from './search-payloads.ts';
+import { onceStored } from './unstored-events.ts';
 import { showEvent } from './view.ts';
 
 type ById = { Params: { id: string } };
@@ -47,11 +47,11 @@ export function eventRoutes({
   pool,
   clock,
   endpoints,
-  accepted,
-}: Pick<ApiDependencies, 'pool' | 'clock' | 'endpoints' | 'accepted'>): FastifyPluginAsync {
+  unstoredEvents,
+}: Pick<ApiDependencies, 'pool' | 'clock' | 'endpoints' | 'unstoredEvents'>): FastifyPluginAsync {
   async function find(caller: Caller, text: string) {
     const id = readObjectId('event', text);
-    return onceStored(accepted, id, async () => {
+    return onceStored(unstoredEvents, id, async () => {
       const event = await findEvent(pool, id, caller.tenant);
       if (event === null) throw await eventNotFound(pool, caller, id);
       return event;

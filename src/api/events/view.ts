@@ -1,5 +1,5 @@
 import { idPrefixes, publicId, timeOfId, type Uuid } from '../../domain/ids.ts';
-import type { Accepted } from '../../ingest/index.ts';
+import type { AcceptAnswer } from '../../ingest/index.ts';
 import { type Caller, showRecordedName } from '../../manage/caller.ts';
 import type { EventOutcome } from '../../postgres/queries/event-outcomes.ts';
 import type { EventView } from '../../postgres/queries/events.ts';
@@ -40,14 +40,14 @@ export function showEvent(
 const showEventId = (id: Uuid | undefined): string | null =>
   id === undefined ? null : publicId(idPrefixes.event, id);
 
-export function showAccepted(accepted: Accepted): Shown<typeof AcceptedEvent> {
+export function showAcceptAnswer(answer: AcceptAnswer): Shown<typeof AcceptedEvent> {
   return {
-    id: publicId(idPrefixes.event, accepted.id),
-    type: accepted.type,
-    tenant: accepted.tenant,
-    created_at: new Date(accepted.createdAt),
-    deliveries: accepted.deliveries,
-    unmatched_reason: accepted.unmatchedReason,
-    duplicate: accepted.duplicate,
+    id: publicId(idPrefixes.event, answer.id),
+    type: answer.type,
+    tenant: answer.tenant,
+    created_at: new Date(answer.createdAt),
+    deliveries: answer.deliveries,
+    unmatched_reason: answer.unmatchedReason,
+    duplicate: answer.duplicate,
   };
 }

@@ -6,8 +6,8 @@ import type { Replay } from '../../manage/replay.ts';
 import type { EndpointCache } from '../../postgres/endpoint-cache.ts';
 import { DeliverySchema } from '../deliveries/schema.ts';
 import { showDelivery } from '../deliveries/view.ts';
-import { type AcceptedEvents, onceStored } from '../events/accepted-events.ts';
 import { ARCHIVED } from '../events/routes.ts';
+import { onceStored, type UnstoredEvents } from '../events/unstored-events.ts';
 import { idParams } from '../openapi/describe.ts';
 import { CountSchema, TaskSchema } from '../tasks/schema.ts';
 import { sendOrder } from '../tasks/view.ts';
@@ -18,7 +18,7 @@ type ById = { Params: { id: string } };
 export function replayRoutes(
   replay: Replay,
   endpoints: EndpointCache,
-  accepted: AcceptedEvents | null,
+  unstoredEvents: UnstoredEvents | null,
 ): FastifyPluginAsync {
   return async (server) => {
     server.post<ById>(
@@ -66,7 +66,7 @@ export function replayRoutes(
       },
       async (request, reply) => {
         const id = readObjectId('event', request.params.id);
-        const { taskId, ...counts } = await onceStored(accepted, id, () =>
+        const { taskId, ...counts } = await onceStored(unstoredEvents, id, () =>
           replay.event(request, id, request.body),
         );
         const task_id = taskId && publicId(idPrefixes.task, taskId);

@@ -9,7 +9,7 @@ import {
   type IdempotencyKey,
   idempotencyKeyName,
   type KeyHolder,
-} from '../../ports/accept-log.ts';
+} from '../../ports/event-store.ts';
 import type { Pool } from '../database.ts';
 import { lostPartition, partitionValues } from './accept-from-kafka.ts';
 import {

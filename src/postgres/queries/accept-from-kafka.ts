@@ -5,7 +5,7 @@
  * `position` is the next offset to read; `done` are offsets above it that are stored already. Usually a statement stores a
  * whole batch, and only the position moves. `done` is for batches that need several statements.
  */
-import type { PartitionMark } from '../../ports/accept-log.ts';
+import type { PartitionMark } from '../../ports/event-store.ts';
 import { StoreError } from '../../ports/store-error.ts';
 
 // A statement that waited for a takeover sees the new epoch here, because FOR UPDATE reads the row again.

@@ -1,7 +1,7 @@
 import type { UnmatchedReason } from '../../domain/event.ts';
 import type { Uuid } from '../../domain/ids.ts';
-import { idempotencyKeyName } from '../../ports/accept-log.ts';
 import type { ClaimHolder, ClaimOptions, KeyClaim } from '../../ports/event-log.ts';
+import { idempotencyKeyName } from '../../ports/event-store.ts';
 import type { Pool } from '../database.ts';
 
 // Sorted, or two batches with two keys in common could deadlock. An expired key is taken over.

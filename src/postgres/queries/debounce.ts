@@ -1,5 +1,4 @@
 import { firstIdAt, timeOfId, type Uuid } from '../../domain/ids.ts';
-import type { NewDelivery } from '../../ports/accept-log.ts';
 import {
   acceptedAt,
   DEBOUNCE_PAUSE_MS,
@@ -14,6 +13,7 @@ import {
   SEND_AS_IT_IS,
   waitUntil,
 } from '../../ports/debouncer.ts';
+import type { NewDelivery } from '../../ports/event-store.ts';
 import { type Client, inTransaction, type Pool } from '../database.ts';
 import { type Group, readGroups } from './debounce-groups.ts';
 import { isStartedSince, type SupersedeTarget, supersede } from './supersede.ts';

@@ -8,11 +8,11 @@ import type { EndpointConfig } from '../../../src/domain/endpoint-config.ts';
 import type { ValidationMode } from '../../../src/domain/event-type-version.ts';
 import type { Uuid } from '../../../src/domain/ids.ts';
 import type { TaskSelection } from '../../../src/memory/rows.ts';
-import type { AcceptLog, EventLookup } from '../../../src/ports/accept-log.ts';
 import type { CatalogueStore } from '../../../src/ports/catalogue-store.ts';
 import type { ConversionStore } from '../../../src/ports/conversion-store.ts';
 import type { DeliveryQueue } from '../../../src/ports/delivery-queue.ts';
 import type { EndpointDirectory } from '../../../src/ports/endpoint-directory.ts';
+import type { EventLookup, EventStore } from '../../../src/ports/event-store.ts';
 import type { FanOutStore } from '../../../src/ports/fan-out-store.ts';
 import type { OutboxRow, OutboxStore } from '../../../src/ports/outbox-store.ts';
 import type { OwnershipStore } from '../../../src/ports/ownership-store.ts';
@@ -21,7 +21,7 @@ import type { TenantLimits } from '../../../src/ports/rate-limits.ts';
 import type { TaskStore } from '../../../src/ports/task-store.ts';
 
 export interface StorePorts {
-  readonly acceptLog: AcceptLog;
+  readonly eventStore: EventStore;
   readonly eventLookup: EventLookup;
   readonly queue: DeliveryQueue;
   readonly outbox: OutboxStore;

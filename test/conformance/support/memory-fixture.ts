@@ -2,7 +2,6 @@ import { systemClock } from '../../../src/domain/clock.ts';
 import { resolveEndpoint } from '../../../src/domain/endpoint-config.ts';
 import type { Uuid } from '../../../src/domain/ids.ts';
 import { type Fault, Link, withFaults } from '../../../src/memory/faults.ts';
-import { createMemoryAcceptLog, createMemoryEventLookup } from '../../../src/memory/memory-accept-log.ts';
 import { createMemoryCatalogueStore } from '../../../src/memory/memory-catalogue-store.ts';
 import { createMemoryConversionStore } from '../../../src/memory/memory-conversion-store.ts';
 import { createMemoryDeliveryQueue } from '../../../src/memory/memory-delivery-queue.ts';
@@ -10,6 +9,7 @@ import {
   createMemoryEndpointSource,
   MemoryEndpointDirectory,
 } from '../../../src/memory/memory-endpoint-directory.ts';
+import { createMemoryEventLookup, createMemoryEventStore } from '../../../src/memory/memory-event-store.ts';
 import { createMemoryFanOutStore } from '../../../src/memory/memory-fan-out-store.ts';
 import { createMemoryOutboxStore } from '../../../src/memory/memory-outbox-store.ts';
 import { createMemoryOwnershipStore } from '../../../src/memory/memory-ownership-store.ts';
@@ -55,7 +55,7 @@ export async function createMemoryFixture(): Promise<StoreFixture> {
   const store = new MemoryStore({ clock });
   const peers = new MemoryPeerDirectory(clock);
   const ports = {
-    acceptLog: createMemoryAcceptLog(store),
+    eventStore: createMemoryEventStore(store),
     eventLookup: createMemoryEventLookup(store),
     queue: createMemoryDeliveryQueue(store),
     outbox: createMemoryOutboxStore(store),
@@ -123,7 +123,7 @@ function createUnreliable(ports: StorePorts): UnreliableStore {
     next = fault;
   };
   return {
-    acceptLog: withFaults(ports.acceptLog, link),
+    eventStore: withFaults(ports.eventStore, link),
     eventLookup: withFaults(ports.eventLookup, link),
     queue: withFaults(ports.queue, link),
     outbox: withFaults(ports.outbox, link),

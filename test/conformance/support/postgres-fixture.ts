@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import type { Uuid } from '../../../src/domain/ids.ts';
 import type { OwnershipSession, OwnershipStore } from '../../../src/ports/ownership-store.ts';
-import { createPostgresAcceptLog, createPostgresEventLookup } from '../../../src/postgres/accept-log.ts';
 import { createPostgresCatalogueStore } from '../../../src/postgres/catalogue-store.ts';
 import { createPostgresConversionStore } from '../../../src/postgres/conversion-store.ts';
 import { type Database, inTransaction, openDatabase, type Purpose } from '../../../src/postgres/database.ts';
 import { createPostgresDeliveryQueue } from '../../../src/postgres/delivery-queue.ts';
 import { createEndpointCache } from '../../../src/postgres/endpoint-cache.ts';
+import { createPostgresEventLookup, createPostgresEventStore } from '../../../src/postgres/event-store.ts';
 import { createPostgresFanOutStore } from '../../../src/postgres/fan-out-store.ts';
 import { createPostgresOutboxStore } from '../../../src/postgres/outbox-store.ts';
 import { createPostgresOwnershipStore } from '../../../src/postgres/ownership-store.ts';
@@ -97,7 +97,7 @@ function recordSessions(ownership: OwnershipStore, sessions: OwnershipSession[])
 
 function createPorts(database: Database): StorePorts {
   return {
-    acceptLog: createPostgresAcceptLog({
+    eventStore: createPostgresEventStore({
       database,
       ensurePartitions: async (idTimes) =>
         void (await ensurePartitions(database.pool('api'), { days: 7, ...idTimes })),

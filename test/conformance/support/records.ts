@@ -5,8 +5,8 @@ import { CLOSED_BREAKER } from '../../../src/domain/breaker.ts';
 import { shardOf } from '../../../src/domain/endpoint.ts';
 import { deliveryIdOf, type Uuid } from '../../../src/domain/ids.ts';
 import type { AttemptOutcome, Trigger, Verdict } from '../../../src/domain/outcome.ts';
-import type { AppendOptions, EventRecord, NewDelivery } from '../../../src/ports/accept-log.ts';
 import type { LoadedDelivery, SettleBatch, Settlement, Start } from '../../../src/ports/delivery-queue.ts';
+import type { AppendOptions, EventRecord, NewDelivery } from '../../../src/ports/event-store.ts';
 import type { OutboxRow } from '../../../src/ports/outbox-store.ts';
 import type { StoreFixture } from './fixture.ts';
 import { newEventId, newId } from './ids.ts';
@@ -72,7 +72,7 @@ export async function accept(
   parts: Omit<EventParts, 'endpointIds'> = {},
 ): Promise<Uuid> {
   const event = newEvent({ ...parts, endpointIds: [endpointId] });
-  await store.acceptLog.append([event], await appendOptions(store));
+  await store.eventStore.append([event], await appendOptions(store));
   return event.deliveries[0]!.id;
 }
 

@@ -1,4 +1,4 @@
-import type { AcceptLog, EventLookup } from '../ports/accept-log.ts';
+import type { EventLookup, EventStore } from '../ports/event-store.ts';
 import type { Database } from './database.ts';
 import { acceptEvents, databaseNow, findKeyHolders } from './queries/accept-events.ts';
 import { hasDebounceKey, storeDebounceKeys } from './queries/debounce.ts';
@@ -6,13 +6,16 @@ import { loadEvents } from './queries/load-events.ts';
 import { ensureTenants } from './queries/tenants.ts';
 import { withStoreErrors } from './store-error.ts';
 
-export interface PostgresAcceptLogOptions {
+export interface PostgresEventStoreOptions {
   readonly database: Pick<Database, 'pool'>;
-  readonly ensurePartitions: AcceptLog['ensurePartitions'];
+  readonly ensurePartitions: EventStore['ensurePartitions'];
 }
 
 /** Batches of the outbox and of Kafka have a connection of their own, so that a backlog there does not delay requests. */
-export function createPostgresAcceptLog({ database, ensurePartitions }: PostgresAcceptLogOptions): AcceptLog {
+export function createPostgresEventStore({
+  database,
+  ensurePartitions,
+}: PostgresEventStoreOptions): EventStore {
   const ingest = database.pool('ingest');
   return {
     append: (events, options) => {

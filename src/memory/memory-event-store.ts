@@ -1,21 +1,21 @@
 import type { EventContent, UnmatchedReason } from '../domain/event.ts';
 import { timeOfId, type Uuid } from '../domain/ids.ts';
 import {
-  type AcceptLog,
   type AppendOptions,
   type AppendResult,
   countDeliveries,
   type EventLookup,
   type EventRecord,
+  type EventStore,
   idempotencyKeyName,
   type KeyHolder,
-} from '../ports/accept-log.ts';
+} from '../ports/event-store.ts';
 import { StoreError } from '../ports/store-error.ts';
 import { type MemoryStore, toMicroseconds } from './memory-store.ts';
 import { newQueueRow } from './queue-table.ts';
 import { checkEvent } from './stored-values.ts';
 
-export function createMemoryAcceptLog(store: MemoryStore): AcceptLog {
+export function createMemoryEventStore(store: MemoryStore): EventStore {
   return {
     async append(events, options) {
       const delayMs = store.commitDelayMs();

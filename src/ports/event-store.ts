@@ -117,7 +117,7 @@ export interface IdempotencyKey {
 /** Key of the map that `findKeyHolders` returns. */
 export const idempotencyKeyName = (tenant: string, key: string): string => `${tenant}\n${key}`;
 
-export interface AcceptLog {
+export interface EventStore {
   /**
    * Writes all events and deliveries of the batch in one commit, or none. Order within the batch is the order of
    * acceptance. An event whose idempotency key belongs to another event is left out. The commit also stores the

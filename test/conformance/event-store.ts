@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Uuid } from '../../src/domain/ids.ts';
-import { idempotencyKeyName } from '../../src/ports/accept-log.ts';
+import { idempotencyKeyName } from '../../src/ports/event-store.ts';
 import type { CreateStoreFixture, StoreFixture } from './support/fixture.ts';
 import { eventIdAt, newEventId } from './support/ids.ts';
 import {
@@ -19,8 +19,8 @@ const written = (...ids: Uuid[]) => ({ stale: false, written: new Set(ids) });
 const UNKNOWN = { name: 'StoreError', failure: 'outcome_unknown' };
 const DAY_MS = 24 * HOUR_MS;
 
-export function describeAcceptLog(name: string, createFixture: CreateStoreFixture): void {
-  describe(`the accept log in ${name}`, () => {
+export function describeEventStore(name: string, createFixture: CreateStoreFixture): void {
+  describe(`the event store in ${name}`, () => {
     let store: StoreFixture;
     let endpointId: Uuid;
 
@@ -52,7 +52,7 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
       ];
       for (let from = 0; from < events.length; from += batchSize) {
         const batch = events.slice(from, from + batchSize);
-        expect(await store.acceptLog.append(batch, await appendOptions(store))).toEqual(ALL);
+        expect(await store.eventStore.append(batch, await appendOptions(store))).toEqual(ALL);
       }
       const [a, b, c] = events;
       const lanes = await Promise.all([loadAll(store, first), loadAll(store, second)]);
@@ -80,13 +80,13 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
     it('numbers later batches after earlier ones', async () => {
       await newEndpoint();
       const events = Array.from({ length: 5 }, () => newEvent({ endpointIds: [endpointId] }));
-      for (const event of events) await store.acceptLog.append([event], await appendOptions(store));
+      for (const event of events) await store.eventStore.append([event], await appendOptions(store));
       expect(await waitingIds()).toEqual(deliveryIds(events));
     });
 
     it('stores an event without deliveries', async () => {
       const event = newEvent();
-      expect(await store.acceptLog.append([event], await appendOptions(store))).toEqual(ALL);
+      expect(await store.eventStore.append([event], await appendOptions(store))).toEqual(ALL);
       expect((await store.eventLookup.load([event.id])).size).toBe(1);
     });
 
@@ -94,7 +94,7 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
       await newEndpoint();
       const dueAt = Date.now() + DAY_MS;
       const event = newEvent({ endpointIds: [endpointId], delivery: { dueAt } });
-      await store.acceptLog.append([event], await appendOptions(store));
+      await store.eventStore.append([event], await appendOptions(store));
       const { fresh, due } = await loadAll(store, endpointId);
       expect(fresh).toEqual([]);
       expect(due).toMatchObject([{ id: event.deliveries[0]!.id, dueAt, agesFrom: dueAt, attempts: 0 }]);
@@ -104,7 +104,7 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
       await newEndpoint();
       const other = await store.createEndpoint();
       const events = Array.from({ length: 2_000 }, () => newEvent({ endpointIds: [endpointId, other] }));
-      expect(await store.acceptLog.append(events, await appendOptions(store))).toEqual(ALL);
+      expect(await store.eventStore.append(events, await appendOptions(store))).toEqual(ALL);
       expect(await waitingIds()).toEqual(events.map(({ deliveries }) => deliveries[0]!.id));
     });
 
@@ -113,30 +113,30 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
       const disabled = await store.createEndpoint();
       await store.setEnabled(disabled, false);
       const plain = newEvent({ endpointIds: [endpointId], disabledIds: [disabled] });
-      expect(await store.acceptLog.append([plain], await appendOptions(store))).toEqual(ALL);
+      expect(await store.eventStore.append([plain], await appendOptions(store))).toEqual(ALL);
       const keyed = newEvent({
         disabledIds: [disabled],
         idempotencyKey: 'skipping',
         options: { unmatched_reason: 'disabled', skipped: 1 },
       });
-      expect(await store.acceptLog.append([keyed], await appendOptions(store))).toEqual(written(keyed.id));
+      expect(await store.eventStore.append([keyed], await appendOptions(store))).toEqual(written(keyed.id));
       const again = await appendOptions(store, { mayBeStored: true });
-      expect(await store.acceptLog.append([plain, keyed], again)).toEqual(written());
+      expect(await store.eventStore.append([plain, keyed], again)).toEqual(written());
 
       const skipped = { place: 'finished', status: 'skipped', reason: 'endpoint_disabled', attempts: 0 };
       for (const event of [plain, keyed])
         expect(await store.findDelivery(event.skipped[0]!.id)).toMatchObject(skipped);
       expect(await waitingIds()).toEqual(deliveryIds([plain]));
       expect((await loadAll(store, disabled)).fresh).toEqual([]);
-      const holders = await store.acceptLog.findKeyHolders([{ tenant: 'acme', key: 'skipping' }]);
+      const holders = await store.eventStore.findKeyHolders([{ tenant: 'acme', key: 'skipping' }]);
       expect([...holders.values()]).toMatchObject([{ deliveries: 0, unmatchedReason: 'disabled' }]);
     });
 
     it('returns the time, and creates tenants once', async () => {
-      await store.acceptLog.ensureTenants(['newco', 'acme']);
-      await store.acceptLog.ensureTenants(['newco']);
+      await store.eventStore.ensureTenants(['newco', 'acme']);
+      await store.eventStore.ensureTenants(['newco']);
       expect(await store.hasTenant('newco')).toBe(true);
-      expect(Math.abs((await store.acceptLog.now()) - Date.now())).toBeLessThan(60_000);
+      expect(Math.abs((await store.eventStore.now()) - Date.now())).toBeLessThan(60_000);
     });
 
     describe('when the endpoints have changed', () => {
@@ -145,13 +145,13 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         const options = await appendOptions(store);
         const event = newEvent({ endpointIds: [endpointId], idempotencyKey: 'stale' });
         await store.setEnabled(endpointId, false);
-        expect(await store.acceptLog.append([event], options)).toEqual({ stale: true });
+        expect(await store.eventStore.append([event], options)).toEqual({ stale: true });
         const withoutKey = { ...event, idempotencyKey: null };
         for (const batch of [[withoutKey], [withoutKey, newEvent({ endpointIds: [endpointId] })]])
-          expect(await store.acceptLog.append(batch, options)).toEqual({ stale: true });
+          expect(await store.eventStore.append(batch, options)).toEqual({ stale: true });
         expect(await waitingIds()).toEqual([]);
-        expect(await store.acceptLog.findKeyHolders([{ tenant: 'acme', key: 'stale' }])).toEqual(new Map());
-        expect(await store.acceptLog.append([event], await appendOptions(store))).toEqual(written(event.id));
+        expect(await store.eventStore.findKeyHolders([{ tenant: 'acme', key: 'stale' }])).toEqual(new Map());
+        expect(await store.eventStore.append([event], await appendOptions(store))).toEqual(written(event.id));
       });
 
       it('writes events of tenants whose endpoints have not changed', async () => {
@@ -159,18 +159,18 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         const options = await appendOptions(store);
         await store.setEnabled(endpointId, false);
         const other = newEvent({ tenant: 'globex' });
-        expect(await store.acceptLog.append([other, newEvent()], options)).toEqual({ stale: true });
-        expect(await store.acceptLog.append([other], options)).toEqual(ALL);
+        expect(await store.eventStore.append([other, newEvent()], options)).toEqual({ stale: true });
+        expect(await store.eventStore.append([other], options)).toEqual(ALL);
         const two = [newEvent({ tenant: 'globex' }), newEvent({ tenant: 'globex' })];
-        expect(await store.acceptLog.append(two, options)).toEqual(ALL);
+        expect(await store.eventStore.append(two, options)).toEqual(ALL);
         const withKey = newEvent({ tenant: 'globex', idempotencyKey: 'current' });
-        expect(await store.acceptLog.append([withKey], options)).toEqual(written(withKey.id));
+        expect(await store.eventStore.append([withKey], options)).toEqual(written(withKey.id));
       });
 
       it('writes nothing that was matched against a version of another history', async () => {
         const options = await appendOptions(store);
         const unknown = { ...options, endpointVersion: options.endpointVersion + 1 };
-        expect(await store.acceptLog.append([newEvent({ tenant: 'globex' })], unknown)).toEqual({
+        expect(await store.eventStore.append([newEvent({ tenant: 'globex' })], unknown)).toEqual({
           stale: true,
         });
       });
@@ -182,9 +182,9 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         const events = [newEvent({ endpointIds: [endpointId] }), newEvent({ endpointIds: [endpointId] })];
         const options = await appendOptions(store);
         await store.unreliable.loseNextAnswer();
-        await expect(store.unreliable.acceptLog.append(events, options)).rejects.toMatchObject(UNKNOWN);
+        await expect(store.unreliable.eventStore.append(events, options)).rejects.toMatchObject(UNKNOWN);
         const again = { ...options, mayBeStored: true };
-        expect(await store.unreliable.acceptLog.append(events, again)).toEqual(written());
+        expect(await store.unreliable.eventStore.append(events, again)).toEqual(written());
         expect(await waitingIds()).toEqual(deliveryIds(events));
       });
 
@@ -196,10 +196,10 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         ];
         const options = await appendOptions(store, { mayBeStored: true });
         await store.unreliable.loseNextRequest();
-        await expect(store.unreliable.acceptLog.append([early], options)).rejects.toMatchObject(UNKNOWN);
+        await expect(store.unreliable.eventStore.append([early], options)).rejects.toMatchObject(UNKNOWN);
         expect(await waitingIds()).toEqual([]);
-        expect(await store.unreliable.acceptLog.append([early], options)).toEqual(written(early.id));
-        expect(await store.acceptLog.append([early, late], options)).toEqual(written(late.id));
+        expect(await store.unreliable.eventStore.append([early], options)).toEqual(written(early.id));
+        expect(await store.eventStore.append([early, late], options)).toEqual(written(late.id));
         expect(await waitingIds()).toEqual(deliveryIds([early, late]));
       });
 
@@ -207,10 +207,10 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         await newEndpoint();
         const event = newEvent({ endpointIds: [endpointId] });
         const options = await appendOptions(store);
-        await store.acceptLog.append([event], options);
+        await store.eventStore.append([event], options);
         const [id] = deliveryIds([event]);
         await store.queue.settle(batchOf([newSettlement(id!, endpointId, DELIVERED)]));
-        await store.acceptLog.append([event], { ...options, mayBeStored: true });
+        await store.eventStore.append([event], { ...options, mayBeStored: true });
         expect(await waitingIds()).toEqual([]);
         expect(await store.findDelivery(id!)).toMatchObject({ status: 'delivered' });
       });
@@ -219,9 +219,9 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         await newEndpoint();
         const event = newEvent({ endpointIds: [endpointId] });
         const options = await appendOptions(store);
-        await store.acceptLog.append([event], options);
+        await store.eventStore.append([event], options);
         const fresh = newEvent({ endpointIds: [endpointId] });
-        await expect(store.acceptLog.append([fresh, event], options)).rejects.toMatchObject({
+        await expect(store.eventStore.append([fresh, event], options)).rejects.toMatchObject({
           failure: 'invalid_row',
         });
         expect(await waitingIds()).toEqual(deliveryIds([event]));
@@ -230,7 +230,7 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
 
     describe('with idempotency keys', () => {
       const holderOf = async (key: string, tenant = 'acme') =>
-        (await store.acceptLog.findKeyHolders([{ tenant, key }])).get(idempotencyKeyName(tenant, key));
+        (await store.eventStore.findKeyHolders([{ tenant, key }])).get(idempotencyKeyName(tenant, key));
 
       it('gives a key to the first event, and leaves out the second event but not the rest of its batch', async () => {
         await newEndpoint();
@@ -238,8 +238,8 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         const second = newEvent({ endpointIds: [endpointId], idempotencyKey: 'k1' });
         const neighbour = newEvent({ endpointIds: [endpointId] });
         const options = await appendOptions(store);
-        expect(await store.acceptLog.append([first], options)).toEqual(written(first.id));
-        expect(await store.acceptLog.append([second, neighbour], options)).toEqual(written(neighbour.id));
+        expect(await store.eventStore.append([first], options)).toEqual(written(first.id));
+        expect(await store.eventStore.append([second, neighbour], options)).toEqual(written(neighbour.id));
         expect(await waitingIds()).toEqual(deliveryIds([first, neighbour]));
         const { fingerprint } = first;
         expect(await holderOf('k1')).toEqual({
@@ -256,7 +256,7 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         const options = await appendOptions(store);
         const ours = newEvent({ idempotencyKey: 'k2' });
         const theirs = newEvent({ idempotencyKey: 'k2', tenant: 'other' });
-        expect(await store.acceptLog.append([ours, theirs], options)).toEqual(written(ours.id, theirs.id));
+        expect(await store.eventStore.append([ours, theirs], options)).toEqual(written(ours.id, theirs.id));
         expect((await holderOf('k2', 'other'))!.eventId).toBe(theirs.id);
         expect(await holderOf('k3')).toBeUndefined();
       });
@@ -264,9 +264,9 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
       it('gives an expired key to the next event', async () => {
         const options = await appendOptions(store, { idempotencyTtlMs: 0 });
         const [first, second] = [newEvent({ idempotencyKey: 'k4' }), newEvent({ idempotencyKey: 'k4' })];
-        await store.acceptLog.append([first], options);
+        await store.eventStore.append([first], options);
         const again = await appendOptions(store);
-        expect(await store.acceptLog.append([second], again)).toEqual(written(second.id));
+        expect(await store.eventStore.append([second], again)).toEqual(written(second.id));
         expect((await holderOf('k4'))!.eventId).toBe(second.id);
       });
 
@@ -276,41 +276,41 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
           newEvent({ idempotencyKey: 'clock-1' }),
           newEvent({ idempotencyKey: 'clock-1' }),
         ];
-        await store.acceptLog.append([first], options);
+        await store.eventStore.append([first], options);
         const again = await appendOptions(store, { now: Date.now(), mayExpireKeys: false });
-        expect(await store.acceptLog.append([second], again)).toEqual(written());
+        expect(await store.eventStore.append([second], again)).toEqual(written());
         expect((await holderOf('clock-1'))!.eventId).toBe(first.id);
       });
 
       it("keeps a key for its whole time if the store's clock has stepped back or ahead", async () => {
         const DAY_MS = 86_400_000;
-        const storeNow = await store.acceptLog.now();
+        const storeNow = await store.eventStore.now();
         const events = Array.from({ length: 4 }, () => newEvent({ idempotencyKey: 'clock-2' }));
         const ttl = { idempotencyTtlMs: HOUR_MS };
         // The store's clock is 40 days behind that of the process: the key is kept from the later time on.
         const behind = await appendOptions(store, { ...ttl, now: storeNow + 40 * DAY_MS });
-        expect(await store.acceptLog.append([events[0]!], behind)).toEqual(written(events[0]!.id));
+        expect(await store.eventStore.append([events[0]!], behind)).toEqual(written(events[0]!.id));
         const repeated = await appendOptions(store, { ...ttl, now: storeNow + 40 * DAY_MS + 1_000 });
-        expect(await store.acceptLog.append([events[1]!], repeated)).toEqual(written());
+        expect(await store.eventStore.append([events[1]!], repeated)).toEqual(written());
         const usual = await appendOptions(store, ttl);
-        expect(await store.acceptLog.append([events[2]!], usual)).toEqual(written());
+        expect(await store.eventStore.append([events[2]!], usual)).toEqual(written());
         // The store's clock is ahead: by that of the process, the key has not expired.
-        await store.acceptLog.append([newEvent({ idempotencyKey: 'clock-3' })], {
+        await store.eventStore.append([newEvent({ idempotencyKey: 'clock-3' })], {
           ...usual,
           idempotencyTtlMs: 0,
         });
         const ahead = await appendOptions(store, { ...ttl, now: storeNow - 40 * DAY_MS });
         const late = newEvent({ idempotencyKey: 'clock-3' });
-        expect(await store.acceptLog.append([late], ahead)).toEqual(written());
+        expect(await store.eventStore.append([late], ahead)).toEqual(written());
       });
 
       it('keeps the holder of a key when the batch is repeated', async () => {
         const event = newEvent({ idempotencyKey: 'k5' });
         const options = await appendOptions(store);
         await store.unreliable.loseNextAnswer();
-        await expect(store.unreliable.acceptLog.append([event], options)).rejects.toMatchObject(UNKNOWN);
+        await expect(store.unreliable.eventStore.append([event], options)).rejects.toMatchObject(UNKNOWN);
         const again = { ...options, mayBeStored: true };
-        expect(await store.acceptLog.append([event], again)).toEqual(written());
+        expect(await store.eventStore.append([event], again)).toEqual(written());
         expect((await holderOf('k5'))!.eventId).toBe(event.id);
       });
 
@@ -320,7 +320,7 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         const events = Array.from({ length: 12 }, () =>
           newEvent({ endpointIds: [endpointId], idempotencyKey: 'k6' }),
         );
-        const answers = await Promise.all(events.map((event) => store.acceptLog.append([event], options)));
+        const answers = await Promise.all(events.map((event) => store.eventStore.append([event], options)));
         const winners = answers.flatMap((answer) => (answer.stale ? [] : [...answer.written]));
         expect(winners).toHaveLength(1);
         expect((await holderOf('k6'))!.eventId).toBe(winners[0]);
@@ -339,14 +339,14 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         const good = newEvent({ endpointIds: [endpointId] });
         const bad = newEvent({ endpointIds: [endpointId], ...parts });
         const options = await appendOptions(store);
-        await expect(store.acceptLog.append([good, bad], options)).rejects.toMatchObject({
+        await expect(store.eventStore.append([good, bad], options)).rejects.toMatchObject({
           failure: 'invalid_row',
         });
-        await expect(store.acceptLog.append([bad], options)).rejects.toMatchObject({
+        await expect(store.eventStore.append([bad], options)).rejects.toMatchObject({
           failure: 'invalid_row',
         });
         expect(await waitingIds()).toEqual([]);
-        expect(await store.acceptLog.append([good], options)).toEqual(ALL);
+        expect(await store.eventStore.append([good], options)).toEqual(ALL);
       });
 
       it.each([
@@ -359,11 +359,11 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
           const madeAt = Date.now() + days * DAY_MS;
           const event = newEvent({ id: eventIdAt(madeAt), endpointIds: [endpointId] });
           const options = await appendOptions(store);
-          await expect(store.acceptLog.append([event], options)).rejects.toMatchObject({
+          await expect(store.eventStore.append([event], options)).rejects.toMatchObject({
             failure: 'missing_partition',
           });
-          await store.acceptLog.ensurePartitions({ oldestMs: madeAt, newestMs: madeAt });
-          expect(await store.acceptLog.append([event], options)).toEqual(ALL);
+          await store.eventStore.ensurePartitions({ oldestMs: madeAt, newestMs: madeAt });
+          expect(await store.eventStore.append([event], options)).toEqual(ALL);
           expect(await waitingIds()).toEqual(deliveryIds([event]));
         },
       );
@@ -387,7 +387,7 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         const event = newEvent({ id, endpointIds: [endpointId] });
         const options = await appendOptions(store, { outboxSeqs: [seq!] });
         await store.unreliable.loseNextAnswer();
-        await expect(store.unreliable.acceptLog.append([event], options)).rejects.toMatchObject(UNKNOWN);
+        await expect(store.unreliable.eventStore.append([event], options)).rejects.toMatchObject(UNKNOWN);
         expect(await store.outboxIds()).not.toContain(id);
         expect(await waitingIds()).toEqual(deliveryIds([event]));
       });
@@ -398,7 +398,7 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         const id = await publish();
         const event = newEvent({ id, disabledIds: [endpointId] });
         const options = await appendOptions(store, { outboxSeqs: await readSeqs([id]) });
-        expect(await store.acceptLog.append([event], options)).toEqual(written(id));
+        expect(await store.eventStore.append([event], options)).toEqual(written(id));
         const [delivery] = event.skipped;
         expect(await store.findDelivery(delivery!.id)).toMatchObject({
           status: 'skipped',
@@ -414,8 +414,8 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         const events = ids.map((id) => newEvent({ id, endpointIds: [endpointId] }));
         const options = await appendOptions(store, { outboxSeqs: seqs });
         const answers = await Promise.all([
-          store.acceptLog.append(events, options),
-          store.unreliable.acceptLog.append(events, options),
+          store.eventStore.append(events, options),
+          store.unreliable.eventStore.append(events, options),
         ]);
         const stored = answers.flatMap((answer) => (answer.stale ? [] : [...answer.written]));
         expect(stored.toSorted()).toEqual(ids.toSorted());
@@ -431,19 +431,22 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
           newEvent({ id: ids[0]!, endpointIds: [endpointId] }),
           newEvent({ id: ids[1]!, endpointIds: [endpointId], idempotencyKey: 'k8' }),
         ];
-        const answer = await store.acceptLog.append(events, await appendOptions(store, { outboxSeqs: seqs }));
+        const answer = await store.eventStore.append(
+          events,
+          await appendOptions(store, { outboxSeqs: seqs }),
+        );
         expect(answer).toEqual(written(ids[0]!));
         expect(await waitingIds()).toEqual(deliveryIds(events.slice(0, 1)));
-        expect(await store.acceptLog.findKeyHolders([{ tenant: 'acme', key: 'k8' }])).toEqual(new Map());
+        expect(await store.eventStore.findKeyHolders([{ tenant: 'acme', key: 'k8' }])).toEqual(new Map());
       });
 
       it('deletes a row whose event is stored already and holds its key', async () => {
         await newEndpoint();
         const event = newEvent({ endpointIds: [endpointId], idempotencyKey: 'k9' });
-        await store.acceptLog.append([event], await appendOptions(store));
+        await store.eventStore.append([event], await appendOptions(store));
         await store.publish(newOutboxRow({ id: event.id, idempotencyKey: 'k9' }));
         const options = await appendOptions(store, { outboxSeqs: await readSeqs([event.id]) });
-        expect(await store.acceptLog.append([event], options)).toEqual(written());
+        expect(await store.eventStore.append([event], options)).toEqual(written());
         expect(await store.outboxIds()).not.toContain(event.id);
         expect(await waitingIds()).toEqual(deliveryIds([event]));
       });
@@ -451,14 +454,17 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
       it('leaves a row in the outbox if another event holds its key', async () => {
         await newEndpoint();
         const holder = newEvent({ idempotencyKey: 'k7' });
-        await store.acceptLog.append([holder], await appendOptions(store));
+        await store.eventStore.append([holder], await appendOptions(store));
         const ids = [await publish('k7'), await publish()];
         const seqs = await readSeqs(ids);
         const events = [
           newEvent({ id: ids[0]!, endpointIds: [endpointId], idempotencyKey: 'k7' }),
           newEvent({ id: ids[1]!, endpointIds: [endpointId] }),
         ];
-        const answer = await store.acceptLog.append(events, await appendOptions(store, { outboxSeqs: seqs }));
+        const answer = await store.eventStore.append(
+          events,
+          await appendOptions(store, { outboxSeqs: seqs }),
+        );
         expect(answer).toEqual(written(ids[1]!));
         const left = await store.outboxIds();
         expect(ids.map((id) => left.includes(id))).toEqual([true, false]);
@@ -470,7 +476,7 @@ export function describeAcceptLog(name: string, createFixture: CreateStoreFixtur
         const seqs = await readSeqs([id]);
         const options = await appendOptions(store, { outboxSeqs: seqs });
         await store.setEnabled(endpointId, false);
-        expect(await store.acceptLog.append([newEvent({ id })], options)).toEqual({ stale: true });
+        expect(await store.eventStore.append([newEvent({ id })], options)).toEqual({ stale: true });
         expect(await store.outboxIds()).toContain(id);
       });
     });

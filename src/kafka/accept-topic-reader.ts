@@ -5,7 +5,7 @@ import type { KafkaStore } from '../ports/kafka-store.ts';
 import { decodeEvent, type EventIdentity, identifyEvent, isOfDeployment } from './accept-record.ts';
 import type { KafkaRecord } from './record.ts';
 
-export class AcceptedRecords {
+export class AcceptTopicReader {
   readonly topic: string;
   readonly #deployment: string;
   readonly #store: Pick<KafkaStore, 'readDeletedTenants'>;

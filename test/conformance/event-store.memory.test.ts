@@ -1,0 +1,4 @@
+import { describeEventStore } from './event-store.ts';
+import { createMemoryFixture } from './support/memory-fixture.ts';
+
+describeEventStore('memory', createMemoryFixture);
