@@ -130,6 +130,7 @@ function apiDependencies(options: ServerOptions): ApiDependencies {
       limits: {
         clients: config.streamClients,
         clientsPerKey: config.streamClientsPerKey,
+        clientsPerTenant: config.streamClientsPerTenant,
         bufferBytes: config.streamBufferBytes,
         heartbeatMs: config.streamHeartbeatMs,
       },

@@ -96,6 +96,8 @@ export interface LiveTailDependencies {
 export interface StreamLimits {
   readonly clients: number;
   readonly clientsPerKey: number;
+  /** How many the keys and users of one tenant may have together, so that a tenant with many keys leaves some to others. */
+  readonly clientsPerTenant: number;
   readonly bufferBytes: number;
   readonly heartbeatMs: number;
 }

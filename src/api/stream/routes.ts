@@ -73,7 +73,7 @@ export function streamRoutes(
           },
           problems: {
             rate_limited:
-              'Too many live tails are open on this server or with this key, or the key makes too many requests.',
+              'Too many live tails are open on this server, with this key or with the keys of its tenant, or the key makes too many requests.',
           },
         },
       },
@@ -81,7 +81,8 @@ export function streamRoutes(
         const { caller } = request;
         const filter = readFilter(request);
         const key = nameOfCaller(caller);
-        clients.checkLimits(key);
+        const { tenant } = caller;
+        clients.checkLimits({ key, tenant });
         reply.hijack();
         const { raw } = reply;
         raw.writeHead(200, {
@@ -92,7 +93,7 @@ export function streamRoutes(
         });
         raw.write('retry: 2000\n\n');
         const client = new StreamClient(raw, filter, limits.bufferBytes);
-        clients.add(client, { key, sender: { headers: request.headers, socket: request.socket } });
+        clients.add(client, { key, tenant, sender: { headers: request.headers, socket: request.socket } });
         raw.on('error', () => {});
         raw.once('close', () => {
           clients.delete(client);

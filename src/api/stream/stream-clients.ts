@@ -8,9 +8,15 @@ import type { StreamClient } from './stream-client.ts';
 
 const NEEDED = scopesNeededBy('streamEvents');
 
-interface Access {
-  /** Who the client is: its key or user. */
+/** Who opens a live tail. */
+interface Owner {
+  /** Its key or user. */
   readonly key: string;
+  /** The only tenant of the key or user. Null: it may see all tenants. */
+  readonly tenant: string | null;
+}
+
+interface Access extends Owner {
   readonly sender: Sender;
 }
 
@@ -28,16 +34,18 @@ export class StreamClients {
     this.#authenticator = authenticator;
   }
 
-  /** Throws `rate_limited` if no client may be added for this key. */
-  checkLimits(key: string): void {
-    const ofKey = [...this.#clients.values()].filter((client) => client.key === key).length;
-    const isFull = this.#clients.size >= this.#limits.clients;
-    if (isFull || ofKey >= this.#limits.clientsPerKey)
-      throw new Problem(
-        'rate_limited',
-        `Too many live tails are open ${isFull ? 'on this server' : 'with this key'}. Close one, or try again later.`,
-        { retryAfterSeconds: 10 },
+  /** Throws `rate_limited` if no client may be added for this key or tenant. */
+  checkLimits({ key, tenant }: Owner): void {
+    const { clients, clientsPerKey, clientsPerTenant } = this.#limits;
+    const open = [...this.#clients.values()];
+    if (open.filter((client) => client.key === key).length >= clientsPerKey)
+      throw tooMany(`This key has ${clientsPerKey} live tails open, the maximum. Close one`);
+    if (tenant !== null && open.filter((client) => client.tenant === tenant).length >= clientsPerTenant)
+      throw tooMany(
+        `The keys of this tenant have ${clientsPerTenant} live tails open together, the maximum. Close one`,
       );
+    if (open.length >= clients)
+      throw tooMany(`This server has ${clients} live tails open, the maximum. Close one of yours`);
   }
 
   add(client: StreamClient, access: Access): void {
@@ -72,4 +80,8 @@ export class StreamClients {
     const isAllowed = await this.#authenticator.isStillAllowed(sender, NEEDED).catch(() => true);
     if (!isAllowed) client.end();
   }
+}
+
+function tooMany(detail: string): Problem {
+  return new Problem('rate_limited', `${detail}, or try again later.`, { retryAfterSeconds: 10 });
 }

@@ -65,6 +65,13 @@ export const stream = {
     max: 10_000,
     about: 'Maximum number of live tails per API key and process.',
   }),
+  streamClientsPerTenant: integer({
+    internal: true,
+    default: 20,
+    min: 1,
+    max: 10_000,
+    about: 'Maximum number of live tails per process that the keys and users of one tenant open together.',
+  }),
   streamBufferBytes: bytes({
     internal: true,
     default: 256 * KIB,
