@@ -32,7 +32,7 @@ import type { Log } from './telemetry/log.ts';
 import { processCounts, type Sample, toPrometheusText } from './telemetry/metrics/index.ts';
 import type { Tracer } from './telemetry/tracing.ts';
 
-export interface ServerOptions {
+export interface ServerParts {
   readonly config: ConfigWithKeys;
   readonly store: Store;
   readonly clock: Clock;
@@ -65,7 +65,7 @@ export interface Servers {
   readonly metricsServer: Awaited<ReturnType<typeof createApi>> | null;
 }
 
-export async function createServers(options: ServerOptions): Promise<Servers> {
+export async function createServers(options: ServerParts): Promise<Servers> {
   const { config, isStopping } = options;
   const dependencies = apiDependencies(options);
   const descriptors = readDescriptorLimit();
@@ -91,7 +91,7 @@ export async function createServers(options: ServerOptions): Promise<Servers> {
 
 const METRICS_CONNECTIONS = 20;
 
-function apiDependencies(options: ServerOptions): ApiDependencies {
+function apiDependencies(options: ServerParts): ApiDependencies {
   const { config, store, clock, metrics, address } = options;
   const pool = store.database.pool('api');
   const isTrustedProxy = trustProxies(config.trustedProxies);
@@ -164,7 +164,7 @@ function apiDependencies(options: ServerOptions): ApiDependencies {
 }
 
 function composeControlPlane(
-  { config, store, clock, log, engine, egress, deliverer, confirmations, address }: ServerOptions,
+  { config, store, clock, log, engine, egress, deliverer, confirmations, address }: ServerParts,
   authenticator: Authenticator,
 ): ControlPlane {
   return createControlPlane({
@@ -216,7 +216,7 @@ function composeControlPlane(
 }
 
 function createAuthenticator(
-  { config, store, clock, notifier, rateBuckets }: ServerOptions,
+  { config, store, clock, notifier, rateBuckets }: ServerParts,
   isTrustedProxy: IsTrustedProxy,
   sessions: Sessions | null,
 ): Authenticator {
@@ -241,7 +241,7 @@ function createAuthenticator(
 }
 
 /** Signing in to the console with OpenID Connect. Null: it is switched off. */
-function createSignIn({ config, store, clock, address }: ServerOptions): SignInDependencies | null {
+function createSignIn({ config, store, clock, address }: ServerParts): SignInDependencies | null {
   const { oidcIssuer: issuer, oidcClientId: clientId, oidcTenantClaim: tenantClaim } = config;
   if (issuer === null || clientId === null) return null;
   const isSecure = () => address.publicUrl.startsWith('https:');

@@ -27,7 +27,7 @@ import { eventRoutes } from './events/routes.ts';
 import { filterRoutes } from './filters/routes.ts';
 import { guideRoutes } from './guide/routes.ts';
 import { healthRoutes } from './health/routes.ts';
-import { createServer, type ServerOptions } from './http/server.ts';
+import { createServer, type HttpServerOptions } from './http/server.ts';
 import { prepareV1 } from './http/v1.ts';
 import { inboxReceiver } from './inbox/receive.ts';
 import { inboxRoutes } from './inbox/routes.ts';
@@ -47,7 +47,7 @@ import { streamRoutes } from './stream/routes.ts';
 import { taskRoutes } from './tasks/routes.ts';
 import { tenantRoutes } from './tenants/routes.ts';
 
-export interface ApiOptions extends ServerOptions {
+export interface ApiOptions extends HttpServerOptions {
   /** Only `/healthz`, `/readyz` and `/metrics`: for a worker without the API. */
   readonly healthOnly: boolean;
   /** `/metrics` is served by `createMetricsApi`. */
@@ -79,7 +79,7 @@ export async function createApi(
 /** Creates a server with `/metrics` only, for an address of its own. */
 export async function createMetricsApi(
   dependencies: ApiDependencies,
-  options: ServerOptions,
+  options: HttpServerOptions,
 ): Promise<FastifyInstance> {
   const { server } = createServer(dependencies, options);
   await server.register(metricsRoutes(dependencies.metrics, dependencies.access));

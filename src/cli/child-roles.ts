@@ -1,6 +1,6 @@
 import type { Config } from '../config/index.ts';
 
-type Role = Config['role'];
+type ProcessRole = Config['role'];
 
 /**
  * Returns the role of each child of `serve --processes N`. One in three (at least one) answers the API, the others
@@ -9,7 +9,7 @@ type Role = Config['role'];
  *
  * The first child answers the API: if it cannot listen, its error is printed before the others are started.
  */
-export function rolesOfChildren(role: Role, processes: number): Role[] {
+export function rolesOfChildren(role: ProcessRole, processes: number): ProcessRole[] {
   if (role !== 'all') return Array.from({ length: processes }, () => role);
   const apiChildren = Math.max(1, Math.floor(processes / 3));
   return Array.from({ length: processes }, (_, index) => (index < apiChildren ? 'api' : 'worker'));

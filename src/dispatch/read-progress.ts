@@ -77,10 +77,10 @@ export class ReadProgress {
 
   /** Records that deliveries due from `from` to `lastDueAt` were read, or (`complete`) all from `from` on. */
   recordRetries(from: number, lastDueAt: number, complete: boolean): void {
-    // During the read the horizon moved below its start: deliveries in between are still unread.
+    // While the read ran, the horizon moved to before its start. The deliveries in between are still unread, so the horizon stays.
     if (this.retryHorizon < from) return;
-    // The horizon may move back: a read that starts below it looks for new deliveries and may stop before the old
-    // horizon.
+    // This read may have started before the horizon, to find new deliveries. If it also ended before the horizon, the horizon
+    // moves back to there.
     const reached = complete ? Number.POSITIVE_INFINITY : lastDueAt;
     this.retryHorizon = Math.min(reached, this.#read?.earliestLeftInStore ?? reached);
   }

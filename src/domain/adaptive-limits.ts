@@ -6,11 +6,15 @@
  *     ▲                              │   ▲                                                   │
  *     └─ three calm rounds at max ───┘   └──────────────── three calm rounds ────────────────┘
  *
- * A round is a number of answers. It is slow if half of them took at least half of `timeout_ms` or timed out, and busy if
- * nearly all of them were on the wire while the endpoint was at its limit. A slow and busy round halves the limit (never
- * below one), and the next one shows whether that helped: if the answers are as slow as before, the halving is undone. A round
- * that is not slow is calm: it raises the limit by one (AIMD). So the limit recovers by itself, however low it is. Requests that were
- * sent before the last halving say nothing about it, and do not count.
+ * Answers are judged in rounds of a fixed number. A round is
+ *
+ *   slow   if half of its answers took at least half of `timeout_ms`, or timed out
+ *   busy   if nearly all of its requests were sent while the endpoint was at its limit
+ *   calm   if it is not slow
+ *
+ * A round that is slow and busy halves the limit, but never below one. If the answers of the next round are as slow as before,
+ * the halving did not help and is undone. A calm round raises the limit by one (AIMD), so the limit recovers by itself.
+ * Requests that were sent before the last halving do not count, because they say nothing about it.
  *
  * Fast failures do not count either: the circuit breaker handles them.
  *

@@ -53,7 +53,10 @@ async function measurePromoted(createMap: string): Promise<number> {
   return Number(stdout);
 }
 
-test('does not keep deleted entries alive until the next major collection, as a Map does', async () => {
+// V8 may run a major collection at any moment. Then nothing was promoted, and the measurement is repeated.
+test('does not keep deleted entries alive until the next major collection, as a Map does', {
+  retry: 4,
+}, async () => {
   expect(await measurePromoted('new TurnoverMap()')).toBeLessThan(2);
   // If this fails, V8 has changed, and this class may no longer be needed.
   expect(await measurePromoted('new Map()')).toBeGreaterThan(5);

@@ -40,7 +40,7 @@ export function limitDecompression(maxBytes = MAX_DECOMPRESSED_BYTES): void {
     parts = 0;
   };
   const withinRoom = (decompress: (data: Buffer, room: number) => Buffer) => (input: Input) => {
-    // The client parses an answer in one go, so everything until the next microtask belongs to one answer.
+    // The client parses an answer without awaiting anything, so the first microtask runs after the whole answer was parsed.
     if (room === maxBytes) queueMicrotask(reset);
     try {
       const output = decompress(Buffer.isBuffer(input) ? input : input.buffer, room);

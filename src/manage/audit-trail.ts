@@ -24,7 +24,7 @@ export interface Change {
 type Fields = Readonly<Record<string, unknown>>;
 
 /** What a PUT replaces. */
-export interface Replacement {
+export interface ReplacedObject {
   /** Null: the object is created. */
   readonly before: Fields | null;
   readonly after: Fields;
@@ -73,7 +73,7 @@ export class AuditTrail {
   /** Records the fields that a PUT changes. Returns false if it changes nothing. */
   async recordReplacement(
     client: Queryable,
-    { before, after, hiddenField, create, update, ...subject }: Replacement,
+    { before, after, hiddenField, create, update, ...subject }: ReplacedObject,
   ): Promise<boolean> {
     const changes = fieldChanges(before ?? {}, after, (field) => field !== hiddenField);
     if (before !== null && changes.length === 0) {

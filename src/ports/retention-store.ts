@@ -15,7 +15,7 @@ export interface Partition {
 }
 
 /** A replacement that is being filled. It takes over the range of one partition, or of two neighbours. */
-export interface Replacement {
+export interface PartitionReplacement {
   readonly name: string;
   readonly table: PartitionedTable;
   readonly isCopied: boolean;
@@ -25,16 +25,16 @@ export interface PartitionDropper {
   /** The oldest partition of the table that ended before `cutoffMs`. Null: there is none, or a task still needs it. */
   findExpired(table: PartitionedTable, cutoffMs: number): Promise<Partition | null>;
   /** The replacement that an earlier round could not finish. */
-  findReplacement(table: PartitionedTable): Promise<Replacement | null>;
+  findReplacement(table: PartitionedTable): Promise<PartitionReplacement | null>;
   /**
    * Creates the replacement. Deliveries that ended at `finishedSinceMs` or later stay, with their events and attempts.
    * Returns null if it could not get the lock within 50 ms, for instance beside an autovacuum of the partition.
    */
-  prepare(partition: Partition, finishedSinceMs: number): Promise<Replacement | null>;
+  prepare(partition: Partition, finishedSinceMs: number): Promise<PartitionReplacement | null>;
   /** Copies a chunk of what is still needed. Returns where to continue. Null: everything is copied. */
-  copy(replacement: Replacement, after: Uuid | null, maxRows: number): Promise<Uuid | null>;
+  copy(replacement: PartitionReplacement, after: Uuid | null, maxRows: number): Promise<Uuid | null>;
   /** Puts the replacement in place. Returns false if it could not get the lock within 50 ms. */
-  swap(replacement: Replacement): Promise<boolean>;
+  swap(replacement: PartitionReplacement): Promise<boolean>;
   /** Drops the partitions that were replaced. Returns their names. */
   dropDetached(): Promise<readonly string[]>;
   /**

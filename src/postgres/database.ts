@@ -127,13 +127,13 @@ export interface DatabaseOptions {
    */
   readonly directConnectionString?: string | null;
   /** What the process does. A process of one role needs fewer connections. Default: everything. */
-  readonly role?: Role;
+  readonly role?: ProcessRole;
   readonly apiConnections: number;
   readonly dispatchConnections: number;
   readonly onIdleError: (purpose: Purpose, error: Error) => void;
 }
 
-type Role = 'api' | 'worker' | 'all';
+type ProcessRole = 'api' | 'worker' | 'all';
 type Sizes = Pick<DatabaseOptions, 'role' | 'apiConnections' | 'dispatchConnections'>;
 
 /** A worker answers no API requests: background work uses these, one of them to hold the lock of upkeep. */

@@ -10,7 +10,7 @@ import {
   partitionedTables,
   type RetentionDays,
 } from '../domain/retention.ts';
-import type { Partition, PartitionDropper, Replacement } from '../ports/retention-store.ts';
+import type { Partition, PartitionDropper, PartitionReplacement } from '../ports/retention-store.ts';
 import { halvingChunks } from './halving-chunks.ts';
 
 export interface DropPartitionsOptions {
@@ -71,7 +71,7 @@ export class PartitionDrops {
   }
 
   /** Returns false if the replacement is not in place yet. */
-  async #replace(replacement: Replacement, isStopped: () => boolean): Promise<boolean> {
+  async #replace(replacement: PartitionReplacement, isStopped: () => boolean): Promise<boolean> {
     const { store, onStep } = this.#options;
     if (!replacement.isCopied) {
       const inChunk = halvingChunks(ROWS_PER_COPY, isStopped);

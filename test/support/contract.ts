@@ -3,7 +3,7 @@ import { Compile, type Validator } from 'typebox/schema';
 import type { JsonSchema } from '../../src/api/openapi/components.ts';
 import { PROBLEM_TYPE } from '../../src/api/openapi/describe.ts';
 import type { OpenApiDocument } from '../../src/api/openapi/document.ts';
-import type { Role } from '../../src/api/openapi/documented-route.ts';
+import type { KeyRole } from '../../src/api/openapi/documented-route.ts';
 import type { Answer as DocumentedAnswer, Operation } from '../../src/api/openapi/operation.ts';
 import type { ProblemCode } from '../../src/domain/problem.ts';
 
@@ -13,7 +13,7 @@ export interface ApiOperation {
   readonly path: string;
   readonly operation: Operation;
   /** Null: it needs no key. */
-  readonly role: Role | null;
+  readonly role: KeyRole | null;
   readonly body: JsonSchema | null;
   /** The answer does not end. Such operations have their own tests. */
   readonly streams: boolean;

@@ -12,7 +12,7 @@ import { limitUnreadAnswers } from './unread-answers.ts';
 import { SMALL_BODY_BYTES } from './v1.ts';
 import { compileSchema, needsBody } from './validation.ts';
 
-export interface ServerOptions {
+export interface HttpServerOptions {
   readonly requestTimeoutMs: number;
   /** How long an answer may wait until its client reads it. */
   readonly answerTimeoutMs: number;
@@ -42,7 +42,7 @@ const SECURITY_HEADERS = {
 /** Creates a server without routes. `routes` fills up as they are registered. */
 export function createServer(
   dependencies: ServerDependencies,
-  options: ServerOptions,
+  options: HttpServerOptions,
 ): { server: FastifyInstance; routes: readonly DocumentedRoute[] } {
   const { clock, log, publishing } = dependencies;
   const server = Fastify({
@@ -162,7 +162,7 @@ function hasTwoHosts(rawHeaders: readonly string[]): boolean {
 }
 
 /** While the server is stopping, every answer asks its client to open a new connection elsewhere. */
-function closeConnectionsWhenStopping(server: FastifyInstance, { isStopping }: ServerOptions): void {
+function closeConnectionsWhenStopping(server: FastifyInstance, { isStopping }: HttpServerOptions): void {
   if (isStopping === undefined) return;
   server.addHook('onSend', (_request, reply, payload, done) => {
     if (isStopping()) void reply.header('connection', 'close');

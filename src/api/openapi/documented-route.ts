@@ -10,7 +10,7 @@ export interface DocumentedRoute {
 }
 
 /** What a key must at least be allowed to do: read, change its tenant's objects, or everything. */
-export type Role = 'read' | 'write' | 'admin';
+export type KeyRole = 'read' | 'write' | 'admin';
 
 /** The scopes that a narrowed key needs. Empty: every key may call it. Null: no narrowed key may. */
 export function scopesOf({ config }: DocumentedRoute): readonly string[] | null {
@@ -18,7 +18,7 @@ export function scopesOf({ config }: DocumentedRoute): readonly string[] | null 
   return config.needs === 'unnarrowed' ? null : config.needs;
 }
 
-export function roleOf({ method, config }: DocumentedRoute): Role {
+export function roleOf({ method, config }: DocumentedRoute): KeyRole {
   if (config.admin === true) return 'admin';
   return (config.reads ?? method === 'GET') ? 'read' : 'write';
 }

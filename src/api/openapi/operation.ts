@@ -4,7 +4,7 @@ import { needsBody } from '../http/validation.ts';
 import type { Components, JsonSchema } from './components.ts';
 import type { Reasons } from './describe.ts';
 import { type ProblemAnswers, problemAnswer } from './described-problems.ts';
-import { type DocumentedRoute, type Role, roleOf, scopesOf } from './documented-route.ts';
+import { type DocumentedRoute, type KeyRole, roleOf, scopesOf } from './documented-route.ts';
 import { impliedProblems, unexpectedProblems } from './implied-problems.ts';
 
 export interface Parameter {
@@ -25,7 +25,7 @@ export interface Operation {
   readonly summary: string;
   readonly description?: string;
   readonly tags: readonly string[];
-  readonly security: readonly { readonly key: readonly [Role, ...string[]] }[];
+  readonly security: readonly { readonly key: readonly [KeyRole, ...string[]] }[];
   readonly parameters?: readonly Parameter[];
   readonly requestBody?: { readonly required: boolean; readonly content: Content };
   readonly responses: Readonly<Record<string, Answer>>;

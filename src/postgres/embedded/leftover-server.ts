@@ -48,10 +48,10 @@ export async function clearLeftoverServer(home: Home, log: (line: string) => voi
 }
 
 /**
- * PostgreSQL trusts the file as long as a process with the id in it exists, even if that is another program of the same
- * user or a zombie. Deleting the file would lose the shared memory key, by which PostgreSQL recognizes surviving
- * backends. With our own id, which is the parent of the next server, the file counts as stale and PostgreSQL still
- * checks the key. A server that stopped cleanly has removed its file.
+ * Makes the next server start despite a `postmaster.pid` of a server that died. PostgreSQL refuses to start while a process
+ * with the id in this file exists, even if that process is another program or a zombie. Deleting the file would be
+ * dangerous: it holds the shared memory key, by which PostgreSQL notices that backends of the old server still run. So
+ * this writes the id of this process into the file. PostgreSQL ignores the id of its own parent, and still checks the key.
  */
 async function markStale(file: string, pid: number): Promise<void> {
   const [first, ...rest] = (await readFile(file, 'utf8').catch(() => '')).split('\n');

@@ -2,7 +2,7 @@
 import type { Uuid } from '../../domain/ids.ts';
 import { firstIdAt } from '../../domain/ids.ts';
 import type { PartitionedTable } from '../../domain/retention.ts';
-import type { Partition, Replacement } from '../../ports/retention-store.ts';
+import type { Partition, PartitionReplacement } from '../../ports/retention-store.ts';
 import { inTransaction, type Pool } from '../database.ts';
 import { failureOf } from '../failures.ts';
 import { hasHistory, isEventNeeded, isRestored } from './needed-events.ts';
@@ -58,7 +58,10 @@ export async function findExpiredPartition(
   return { name: row.name, table, fromMs: row.from_ms, toMs: row.to_ms };
 }
 
-export async function findReplacement(pool: Pool, table: PartitionedTable): Promise<Replacement | null> {
+export async function findReplacement(
+  pool: Pool,
+  table: PartitionedTable,
+): Promise<PartitionReplacement | null> {
   const { rows } = await pool.query<{ name: string; is_copied: boolean }>(
     `select name, copied_at is not null as is_copied from posthorn.partitions
       where parent = $1 and state = 'preparing' order by from_at limit 1`,
@@ -73,7 +76,7 @@ export async function preparePartitionSwap(
   pool: Pool,
   { name, table }: Partition,
   finishedSinceMs: number,
-): Promise<Replacement | null> {
+): Promise<PartitionReplacement | null> {
   const prepared = inTransaction(pool, async (client) => {
     await client.query(LOCK_TIMEOUT);
     const { rows } = await client.query<{ name: string }>(
@@ -87,7 +90,7 @@ export async function preparePartitionSwap(
 
 export async function copyPartitionRows(
   pool: Pool,
-  { name }: Replacement,
+  { name }: PartitionReplacement,
   after: Uuid | null,
   maxRows: number,
 ): Promise<Uuid | null> {
@@ -99,7 +102,7 @@ export async function copyPartitionRows(
 }
 
 /** Returns false if the table is locked. */
-export async function finishPartitionSwap(pool: Pool, { name }: Replacement): Promise<boolean> {
+export async function finishPartitionSwap(pool: Pool, { name }: PartitionReplacement): Promise<boolean> {
   const swap = async (): Promise<true> => {
     await pool.query('select posthorn.refresh_partition_swap($1)', [name]);
     await inTransaction(pool, async (client) => {
