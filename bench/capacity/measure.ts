@@ -42,6 +42,7 @@ export interface Sample {
   readonly retries: number;
   /** CPU seconds. */
   readonly cpu: { readonly api: number; readonly worker: number; readonly postgres: number };
+  readonly transactions: number;
   readonly walBytes: number;
   readonly diskBytes: number;
   readonly connections: number;
@@ -72,6 +73,7 @@ export async function startNode(postgres: Postgres, env: Record<string, string> 
 interface Counters {
   readonly at: number;
   readonly cpu: Sample['cpu'];
+  readonly transactions: number;
   readonly wal: number;
   readonly disk: number;
   readonly received: number;
@@ -115,6 +117,7 @@ export async function measure(
       worker: after.cpu.worker - before.cpu.worker,
       postgres: after.cpu.postgres - before.cpu.postgres,
     },
+    transactions: after.transactions - before.transactions,
     walBytes: after.wal - before.wal,
     diskBytes: after.disk - before.disk,
     connections: row!.count,
@@ -149,10 +152,11 @@ async function prepare(receiver: Receiver, { posthorn }: Node, load: Load) {
 
 async function readCounters(postgres: Postgres, receiver: Receiver, { pids }: Node): Promise<Counters> {
   const postmaster = await readPostmasterPid(postgres);
-  const [row] = await postgres.query<{ wal: string; disk: string }>(
+  const [row] = await postgres.query<{ wal: string; disk: string; transactions: string }>(
     `select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::text as wal,
             (select sum(pg_total_relation_size(c.oid)) from pg_class c
-              where c.relnamespace = 'posthorn'::regnamespace and c.relkind in ('r', 'm'))::text as disk`,
+              where c.relnamespace = 'posthorn'::regnamespace and c.relkind in ('r', 'm'))::text as disk,
+            (select xact_commit from pg_stat_database where datname = current_database())::text as transactions`,
   );
   return {
     at: performance.now(),
@@ -161,6 +165,7 @@ async function readCounters(postgres: Postgres, receiver: Receiver, { pids }: No
       worker: await readTreeSeconds(pids.worker),
       postgres: await readTreeSeconds(postmaster),
     },
+    transactions: Number(row!.transactions),
     wal: Number(row!.wal),
     disk: Number(row!.disk),
     received: await receiver.count(),

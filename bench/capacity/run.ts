@@ -42,10 +42,11 @@ const LOADS: Readonly<Record<keyof Samples, Load>> = {
   fanOut: { ...base, name: 'fan-out of 5', rate: rate / 4, fanOut: 5 },
   payload: { ...base, name: '8 kB of payload', rate: rate / 2, bytes: 8_000 },
   retry: { ...base, name: 'five attempts', rate: rate / 6, failing: 1, attempts: 5 },
+  lowRate: { ...base, name: 'low rate', rate: rate / 5 },
+  lowestRate: { ...base, name: 'lowest rate', rate: rate / 20 },
 };
 /** Shows how costs grow; the model uses none of these. */
 const GROWTH: readonly Load[] = [
-  { ...base, name: 'low rate', rate: rate / 4 },
   { ...base, name: 'one endpoint', endpoints: 1 },
   { ...base, name: '1,000 endpoints', endpoints: 1_000 },
   { ...base, name: '500 tenants', tenants: isQuick ? 50 : 500 },

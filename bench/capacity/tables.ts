@@ -1,13 +1,6 @@
 /** The tables of docs/capacity.md, by the name of their place in the document. */
 import { xyChart } from '../../lab/svg.ts';
-import {
-  coresOf,
-  DEFAULT_DEMAND,
-  type Demand,
-  predict,
-  type Rates,
-  ratesOf,
-} from '../../src/cli/capacity/model.ts';
+import { coresOf, DEFAULT_DEMAND, type Demand, predict } from '../../src/cli/capacity/model.ts';
 import { describePrediction } from '../../src/cli/capacity/report.ts';
 import {
   type Costs,
@@ -15,7 +8,7 @@ import {
   processKinds,
   type UnitCosts,
 } from '../../src/cli/capacity/unit-costs.ts';
-import type { Samples } from './fit.ts';
+import { ONE_NODE, ratesOfSample, type Samples } from './fit.ts';
 import type { Sample } from './measure.ts';
 import type { Waiting } from './waiting.ts';
 
@@ -43,12 +36,12 @@ const names: Readonly<Record<ProcessKind, string>> = {
   postgres: 'PostgreSQL',
 };
 
-const costCells = ({ event, delivery, retry, kilobyte }: Costs): Cell[] =>
-  [event, delivery, retry, kilobyte].map(whole);
+const costCells = ({ event, delivery, retry, kilobyte, transaction }: Costs): Cell[] =>
+  [event, delivery, retry, kilobyte, transaction].map(whole);
 
 function costTable({ costs }: Measured): string {
   return `${table(
-    ['', 'event', 'delivery', 'retry', 'kB of payload', 'idle'],
+    ['', 'event', 'delivery', 'retry', 'kB of payload', 'transaction', 'idle'],
     [
       ...processKinds.map((kind) => [
         `CPU of the ${names[kind]}, µs`,
@@ -58,7 +51,7 @@ function costTable({ costs }: Measured): string {
       ['write-ahead log, bytes', ...costCells(costs.walBytes), ''],
       ['disk, bytes', ...costCells(costs.diskBytes), ''],
     ],
-  )}\n\nMeasured on ${costs.measuredOn}.`;
+  )}\n\nA transaction takes ${costs.transactionMs} ms. Measured on ${costs.measuredOn}.`;
 }
 
 function sampleRow(sample: Sample): Cell[] {
@@ -124,20 +117,16 @@ export function compareWithModel(
   costs: UnitCosts,
   sample: Sample,
 ): Readonly<Record<ProcessKind | 'total', Comparison>> {
-  const rates: Rates = {
-    events: sample.events,
-    deliveries: sample.deliveries,
-    retries: sample.retries,
-    kilobytes: (sample.events * sample.load.bytes) / 1_000,
-  };
-  const processes = { api: 1, worker: 1, postgres: 2 };
+  const { seconds } = sample.load;
+  const idleProcesses = { api: 1, worker: 1, postgres: 2 };
   const compare = (predicted: number, measured: number): Comparison => ({
-    predicted: predicted / sample.load.seconds,
-    measured: measured / sample.load.seconds,
-    error: predicted / measured - 1,
+    predicted,
+    measured: measured / seconds,
+    error: predicted / (measured / seconds) - 1,
   });
   const predictedOf = (kind: ProcessKind): number =>
-    coresOf(rates, costs, kind) + processes[kind] * costs.idleCores[kind] * sample.seconds;
+    coresOf(ratesOfSample(sample), costs, kind, ONE_NODE) +
+    (idleProcesses[kind] * costs.idleCores[kind] * sample.seconds) / seconds;
   const sum = (of: (kind: ProcessKind) => number): number =>
     processKinds.reduce((total, kind) => total + of(kind), 0);
   return {
@@ -187,7 +176,10 @@ export function drawCores({ costs }: Measured): string {
   const rates = [100, 300, 1_000, 3_000, 10_000, 30_000, 100_000];
   const series = processKinds.map((kind) => ({
     name: names[kind],
-    points: rates.map((rate): [number, number] => [rate, coresOf(ratesOf(rate, BILLION), costs, kind)]),
+    points: rates.map((rate): [number, number] => [
+      rate,
+      predict({ ...BILLION, eventsPerDay: rate * 86_400, peakFactor: 1 }, costs).cores[kind],
+    ]),
   }));
   const ticks = (values: readonly number[]) => values.map((at) => ({ at, label: at.toLocaleString('en') }));
   return xyChart(

@@ -6,13 +6,14 @@ import type { UnitCosts } from './unit-costs.ts';
 /** Round figures, so that predictions can be computed by hand. */
 const COSTS: UnitCosts = {
   cpu: {
-    api: { event: 100, delivery: 0, retry: 0, kilobyte: 0 },
-    worker: { event: 0, delivery: 200, retry: 300, kilobyte: 0 },
-    postgres: { event: 50, delivery: 50, retry: 50, kilobyte: 10 },
+    api: { event: 100, delivery: 0, retry: 0, kilobyte: 0, transaction: 0 },
+    worker: { event: 0, delivery: 200, retry: 300, kilobyte: 0, transaction: 0 },
+    postgres: { event: 50, delivery: 50, retry: 50, kilobyte: 10, transaction: 0 },
   },
   idleCores: { api: 0, worker: 0, postgres: 0 },
-  walBytes: { event: 100, delivery: 200, retry: 300, kilobyte: 1_000 },
-  diskBytes: { event: 100, delivery: 200, retry: 300, kilobyte: 1_000 },
+  transactionMs: 10,
+  walBytes: { event: 100, delivery: 200, retry: 300, kilobyte: 1_000, transaction: 0 },
+  diskBytes: { event: 100, delivery: 200, retry: 300, kilobyte: 1_000, transaction: 0 },
   processMegabytes: 100,
   endpointBytes: 1_000,
   waitingBytes: 100,
@@ -36,6 +37,25 @@ describe('SCL-3: the capacity model', () => {
     expect(cores.postgres).toBeCloseTo(0.16, 6);
     expect(walBytesPerSecond).toBeCloseTo(1_500_000, 0);
     expect(diskBytesPerDay).toBeCloseTo(1_500_000 * 86_400, -3);
+  });
+
+  it('charges each transaction, and many events share one at high rates', () => {
+    const expensive = { event: 0, delivery: 0, retry: 0, kilobyte: 0, transaction: 1_000 };
+    const costs = { ...COSTS, cpu: { ...COSTS.cpu, api: expensive, postgres: expensive } };
+    const { cores } = predict(demand({ eventsPerDay: 86_400 * 100 }), costs);
+    // A transaction takes 10 ms, and 100 events per second are 10 ms apart: two share each transaction.
+    expect(cores.api).toBeCloseTo(0.05, 6);
+    expect(cores.postgres).toBeCloseTo(0.1, 6);
+    expect(predict(demand({ eventsPerDay: 86_400 * 100_000 }), costs).cores.api).toBeLessThan(0.1);
+  });
+
+  it('adds processes until none is too busy, also with the transactions of the further ones', () => {
+    const { cores, processes } = predict(demand({ eventsPerDay: 86_400 * 10_000 }), {
+      ...COSTS,
+      cpu: { ...COSTS.cpu, api: { ...COSTS.cpu.api, transaction: 3_000 } },
+    });
+    expect(processes.api).toBeGreaterThan(2);
+    expect(cores.api / processes.api).toBeLessThanOrEqual(0.65);
   });
 
   it('retries each failed attempt', () => {

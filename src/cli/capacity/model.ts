@@ -1,6 +1,7 @@
 /**
- * Predicts what a load needs. Every part of the prediction is linear in events, deliveries, retries and kilobytes, with the
- * costs that `npm run capacity` measured. docs/capacity.md explains it and compares predictions with measured runs.
+ * Predicts what a load needs. Every part of the prediction is linear in events, deliveries, retries, kilobytes and
+ * transactions, with the costs that `npm run capacity` measured. docs/capacity.md explains it and compares predictions with
+ * measured runs.
  */
 import { type Costs, type ProcessKind, processKinds, type UnitCosts } from './unit-costs.ts';
 
@@ -39,6 +40,9 @@ export interface Rates {
   readonly kilobytes: number;
 }
 
+/** How many processes share the load. */
+export type ProcessCounts = Readonly<Record<Exclude<ProcessKind, 'postgres'>, number>>;
+
 export interface Limit {
   readonly name: string;
   /** What the demand needs of it, over what one deployment can have. More than 1: one deployment is not enough. */
@@ -51,7 +55,7 @@ export interface Prediction {
   readonly peak: Rates;
   /** Busy cores at the peak. */
   readonly cores: Readonly<Record<ProcessKind, number>>;
-  readonly processes: Readonly<Record<Exclude<ProcessKind, 'postgres'>, number>>;
+  readonly processes: ProcessCounts;
   readonly nodes: number;
   /** Cores to give to PostgreSQL. */
   readonly postgresCores: number;
@@ -103,32 +107,58 @@ export function ratesOf(
   };
 }
 
-export const costOf = (rates: Rates, { event, delivery, retry, kilobyte }: Costs): number =>
-  rates.events * event + rates.deliveries * delivery + rates.retries * retry + rates.kilobytes * kilobyte;
+/**
+ * Transactions per second that a kind of process takes part in. A process accepts in one transaction at a time what
+ * arrived during the last one, and stores results likewise. So at low rates each event has a transaction of its own.
+ */
+export function transactionsOf(
+  { events, deliveries, retries }: Rates,
+  processes: ProcessCounts,
+  transactionMs: number,
+): Readonly<Record<ProcessKind, number>> {
+  // After a transaction a process waits for something to store, and then for the next transaction.
+  const shared = (rate: number, count: number): number =>
+    rate / (1 + ((rate / count) * transactionMs) / 1_000);
+  const api = shared(events, processes.api);
+  const worker = shared(deliveries + retries, processes.worker);
+  return { api, worker, postgres: api + worker };
+}
+
+export const costOf = (rates: Rates, transactions: number, costs: Costs): number =>
+  rates.events * costs.event +
+  rates.deliveries * costs.delivery +
+  rates.retries * costs.retry +
+  rates.kilobytes * costs.kilobyte +
+  transactions * costs.transaction;
 
 /** Busy cores, without what idle processes need. */
-export const coresOf = (rates: Rates, costs: UnitCosts, kind: ProcessKind): number =>
-  costOf(rates, costs.cpu[kind]) / 1e6;
+export const coresOf = (
+  rates: Rates,
+  costs: UnitCosts,
+  kind: ProcessKind,
+  processes: ProcessCounts,
+): number =>
+  costOf(rates, transactionsOf(rates, processes, costs.transactionMs)[kind], costs.cpu[kind]) / 1e6;
 
 export function predict(demand: Demand, costs: UnitCosts): Prediction {
   const mean = ratesOf(demand.eventsPerDay / SECONDS_PER_DAY, demand);
   const peak = ratesOf((demand.eventsPerDay / SECONDS_PER_DAY) * demand.peakFactor, demand);
   const sockets = socketsOf(peak, demand);
-  const processesFor = (kind: 'api' | 'worker'): number =>
-    Math.max(1, Math.ceil(coresOf(peak, costs, kind) / (UTILIZATION - costs.idleCores[kind])));
-  const processes = {
-    api: processesFor('api'),
-    worker: Math.max(processesFor('worker'), Math.ceil(sockets / SOCKETS_PER_PROCESS)),
-  };
+  const processes = processesFor(peak, sockets, costs);
   const all = processes.api + processes.worker;
   const idle = { api: processes.api, worker: processes.worker, postgres: all };
   const cores = Object.fromEntries(
-    processKinds.map((kind) => [kind, coresOf(peak, costs, kind) + idle[kind] * costs.idleCores[kind]]),
+    processKinds.map((kind) => [
+      kind,
+      coresOf(peak, costs, kind, processes) + idle[kind] * costs.idleCores[kind],
+    ]),
   ) as Record<ProcessKind, number>;
   const nodes = Math.max(2, Math.ceil(all / demand.coresPerNode));
   const connections = all * costs.connections;
-  const walBytesPerSecond = costOf(peak, costs.walBytes);
-  const diskBytesPerDay = costOf(mean, costs.diskBytes) * SECONDS_PER_DAY;
+  const transactions = (rates: Rates): number =>
+    transactionsOf(rates, processes, costs.transactionMs).postgres;
+  const walBytesPerSecond = costOf(peak, transactions(peak), costs.walBytes);
+  const diskBytesPerDay = costOf(mean, transactions(mean), costs.diskBytes) * SECONDS_PER_DAY;
   const limits = limitsOf({
     cores: cores.postgres / UTILIZATION,
     walBytesPerSecond,
@@ -146,12 +176,28 @@ export function predict(demand: Demand, costs: UnitCosts): Prediction {
     sockets,
     connections,
     walBytesPerSecond,
-    walBytesPerDay: costOf(mean, costs.walBytes) * SECONDS_PER_DAY,
+    walBytesPerDay: costOf(mean, transactions(mean), costs.walBytes) * SECONDS_PER_DAY,
     diskBytesPerDay,
     diskBytes: diskBytesPerDay * demand.keepDays,
     limits,
     deployments: Math.max(1, Math.ceil(limits[0]!.use)),
   };
+}
+
+function processesFor(peak: Rates, sockets: number, costs: UnitCosts): ProcessCounts {
+  let processes: ProcessCounts = { api: 1, worker: Math.max(1, Math.ceil(sockets / SOCKETS_PER_PROCESS)) };
+  // More processes have more and smaller transactions, so they may need further processes. This ends, because a transaction
+  // stores at least one event or result.
+  for (;;) {
+    const needed = (kind: keyof ProcessCounts): number =>
+      Math.max(
+        processes[kind],
+        Math.ceil(coresOf(peak, costs, kind, processes) / (UTILIZATION - costs.idleCores[kind])),
+      );
+    const next = { api: needed('api'), worker: needed('worker') };
+    if (next.api === processes.api && next.worker === processes.worker) return processes;
+    processes = next;
+  }
 }
 
 /** Little's law: requests per second times their time on the wire. */

@@ -1,4 +1,4 @@
-/** What one event, delivery, retry and kilobyte cost. `npm run capacity` measures and writes `measured-costs.ts`. */
+/** What one event, delivery, retry, kilobyte and transaction cost. `npm run capacity` measures and writes `measured-costs.ts`. */
 
 export const processKinds = ['api', 'worker', 'postgres'] as const;
 export type ProcessKind = (typeof processKinds)[number];
@@ -13,6 +13,8 @@ export interface Costs {
   readonly retry: number;
   /** Of a kilobyte of payload, per event with one delivery. */
   readonly kilobyte: number;
+  /** Of a transaction, however many events or results it stores. */
+  readonly transaction: number;
 }
 
 export interface UnitCosts {
@@ -20,6 +22,8 @@ export interface UnitCosts {
   readonly cpu: Readonly<Record<ProcessKind, Costs>>;
   /** Cores that a process needs whatever it does; for PostgreSQL, that it needs for each process of Posthorn. */
   readonly idleCores: Readonly<Record<ProcessKind, number>>;
+  /** How long a transaction takes. What arrives meanwhile shares the next one. */
+  readonly transactionMs: number;
   readonly walBytes: Costs;
   readonly diskBytes: Costs;
   /** Resident memory of a process without endpoints. */
