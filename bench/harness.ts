@@ -41,7 +41,7 @@ export async function startReceiver(): Promise<Receiver> {
 }
 
 /** Resolves with the first message that matches. Rejects if the process exits before. */
-function waitForMessage<T>(child: ChildProcess, isMatch: (message: object) => boolean): Promise<T> {
+export function waitForMessage<T>(child: ChildProcess, isMatch: (message: object) => boolean): Promise<T> {
   return new Promise((resolve, reject) => {
     const onMessage = (message: object) => {
       if (!isMatch(message)) return;
@@ -88,7 +88,10 @@ export interface LoadOptions {
   readonly types?: string[];
 }
 
-export async function runLoad(posthorn: Posthorn, options: LoadOptions): Promise<LoadResult> {
+export async function runLoad(
+  posthorn: Pick<Posthorn, 'port' | 'key'>,
+  options: LoadOptions,
+): Promise<LoadResult> {
   const allOptions = {
     connections: 64,
     events: 0,

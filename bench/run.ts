@@ -15,6 +15,7 @@ import { batchesToOneEndpoint } from './scenarios/batches.ts';
 import { bloat } from './scenarios/bloat.ts';
 import { cost } from './scenarios/cost.ts';
 import { endpoints } from './scenarios/endpoints.ts';
+import { floor } from './scenarios/floor.ts';
 import { growth } from './scenarios/growth.ts';
 import { guessedKeys } from './scenarios/guessed-keys.ts';
 import { handOver } from './scenarios/hand-over.ts';
@@ -42,6 +43,7 @@ const ALL: Bench[] = [
   backbone,
   simpleDesign,
   cost,
+  floor,
   latency,
   isolation,
   storm,
