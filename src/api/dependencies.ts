@@ -12,7 +12,6 @@ import type { RegionStatus } from '../postgres/queries/regions.ts';
 import type { RelaySource } from '../postgres/queries/relay-sources.ts';
 import type { LiveTail } from '../telemetry/live-tail/index.ts';
 import type { Log } from '../telemetry/log.ts';
-import type { Tracer } from '../telemetry/tracing.ts';
 import type { UnstoredEvents } from './events/unstored-events.ts';
 import type { Authenticator } from './http/authenticator.ts';
 import type { IsTrustedProxy } from './http/client-address.ts';
@@ -78,10 +77,8 @@ export interface AccessDependencies {
 export type MetricsAccess = 'auto' | 'key' | 'open';
 
 export interface PublishingDependencies {
-  readonly acceptor: Acceptor;
+  readonly acceptor: Pick<Acceptor, 'accept'>;
   readonly limits: PublishLimits;
-  /** Null: tracing is switched off. */
-  readonly tracer: Tracer | null;
 }
 
 export interface PublishLimits extends ReadLimits {
