@@ -5,7 +5,6 @@ import { Authenticator } from './api/http/authenticator.ts';
 import { type IsTrustedProxy, trustProxies } from './api/http/client-address.ts';
 import { KeyRates } from './api/http/key-rates.ts';
 import { UncheckedKeys } from './api/http/unchecked-keys.ts';
-import { Inboxes } from './api/inbox/inboxes.ts';
 import { IdentityProvider } from './api/sign-in/identity-provider.ts';
 import type { SignInDependencies } from './api/sign-in/routes.ts';
 import { SESSION_PREFIX, Sessions } from './api/sign-in/sessions.ts';
@@ -20,6 +19,7 @@ import { createChallenger, type Deliverer, type EgressPolicy } from './deliver/i
 import type { Clock } from './domain/clock.ts';
 import type { Confirmations } from './manage/confirmations.ts';
 import { type ControlPlane, createControlPlane } from './manage/control-plane.ts';
+import { Inboxes } from './manage/inboxes.ts';
 import { reportStorage } from './manage/storage.ts';
 import type { Store } from './open-store.ts';
 import type { Notifier } from './ports/notifier.ts';
