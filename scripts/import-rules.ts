@@ -5,14 +5,14 @@
  *                                └──→ postgres ──→ telemetry → …
  *
  * - manage is the control plane: what a caller can change, with its rules. The CLI may call it without the API.
- * - Stages (ingest, outbox, kafka, dispatch, convert, deliver, settle, upkeep) never import each other: app.ts connects them through
- *   interfaces that the domain or the stage itself defines.
+ * - Stages (ingest, outbox, kafka, dispatch, convert, deliver, settle, upkeep) never import each other: create-ingest.ts,
+ *   create-engine.ts and compose-app.ts connect them through interfaces of src/ports, or of the stage itself.
  * - Stages know the store through src/ports only.
  * - From above, a stage, the relay and the configuration are imported through their index.ts only.
  * - The relay is a process of its own that reads another PostgreSQL. Of src's wiring it uses create-ingest.ts.
  * - The archive is a process of its own too. It knows the store through src/ports.
- * - The embedded server and the migrations are for app.ts and the CLI alone. `pg` is for src/postgres and the CLI.
- * - redis implements ports on Redis: app.ts connects it, and the CLI checks it. `@redis/client` is for src/redis.
+ * - The embedded server and the migrations are for the files directly in src and the CLI alone. `pg` is for src/postgres and the CLI.
+ * - redis implements ports on Redis: create-redis.ts connects it, and the CLI checks it. `@redis/client` is for src/redis.
  * - memory implements the ports for tests and the simulation; nothing else in src imports it.
  * - The domain is pure: no packages.
  * - Nothing in src imports tests, or anything outside of src. Console and packages import nothing from src.
@@ -85,7 +85,8 @@ function checkInSource(file: string, specifier: string): string | null {
   if (isTest(target)) return 'only tests import tests and their helpers';
   const to = partOf(target);
   if (to === from) return null;
-  if (isStage(from) && isStage(to)) return 'stages never import each other; app.ts connects them';
+  if (isStage(from) && isStage(to))
+    return 'stages never import each other; the create-*.ts files of src connect them';
   if (isStage(from) && to === 'postgres' && !allowed.includes(to))
     return 'stages know the store through src/ports';
   if (from === 'relay' && to === 'app' && target !== 'src/create-ingest.ts')
@@ -94,7 +95,7 @@ function checkInSource(file: string, specifier: string): string | null {
   if (CLOSED.has(to) && target !== `src/${to}/index.ts`) return `${to} is imported through its index.ts`;
   const isWiring = from === 'app' || from === 'cli';
   if (!isWiring && /^src\/postgres\/(embedded\/|migrate\.ts$)/.test(target))
-    return 'only app.ts and the CLI start databases';
+    return 'only the files directly in src and the CLI start databases';
   return null;
 }
 

@@ -1,7 +1,7 @@
 /**
  * `npm run soak -- --minutes 30 --rate 1000`: publishes at a fixed rate to `serve --processes 2` on the embedded
- * PostgreSQL, prints memory, connections, file handles, latency and the size of tables that must not grow each minute, and says at the end whether they stayed
- * flat and whether everything arrived. Linux only: it reads /proc.
+ * PostgreSQL. Each minute it prints memory, connections, file handles, latency, and the size of tables that must not grow.
+ * At the end it says whether these figures stayed flat and whether everything arrived. Linux only: it reads /proc.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -78,7 +78,7 @@ export class AppMetrics {
     ['failing', 0],
   ]);
   readonly #circuits = { open: 0, closed: 0 };
-  /** Every code from the start on: Prometheus sees no increase at the start of a series. */
+  /** Has every code, with 0 at first: Prometheus does not count the first sample of a series as an increase. */
   readonly #shortages = new Map([...SHORTAGES].map((code) => [code, 0]));
   readonly #archive = { rows: 0, bytes: 0, done: 0, failed: 0 };
   #internalProblems = 0;

@@ -12,7 +12,6 @@ import { inParallel, onStop, type Service, startAll, stopAll } from './domain/li
 import { type AcceptAnswer, readEvent } from './ingest/index.ts';
 import { LameDuck } from './lame-duck.ts';
 import { Listener } from './listener.ts';
-import { createTracedAccept } from './manage/traced-accept.ts';
 import { type Database, DISPATCH_CONNECTIONS, openDatabase } from './postgres/database.ts';
 import { checkRoute } from './postgres/pooler.ts';
 import { clockJumpLogger } from './telemetry/clock-jumps.ts';
@@ -100,12 +99,13 @@ async function startOn(database: Database, options: AppOptions): Promise<App> {
     onStop(() => Promise.all([database.close(), tracer?.stop()])),
   );
   await startAll(services);
-  const accept = createTracedAccept(tracer, parts.ingest.acceptor);
   let stopping: Promise<void> | null = null;
   return {
     url: listener.url,
     publish: async (body) =>
-      accept(readEvent(body, config, { keyTenant: null, idempotencyKey: null, isReservedHeader })),
+      parts.acceptor.accept(
+        readEvent(body, config, { keyTenant: null, idempotencyKey: null, isReservedHeader }),
+      ),
     readMetrics: () => metrics?.metrics.read() ?? [],
     stop: () => {
       stopping ??= lameDuck.wait().then(() => stopAll(services));

@@ -14,7 +14,7 @@ import { createRedis, type RedisParts } from './create-redis.ts';
 import { createServers, type Servers } from './create-server.ts';
 import {
   createDeliverer,
-  createSendRequest,
+  createSender,
   type Deliverer,
   type EgressPolicy,
   Mailer,
@@ -36,6 +36,7 @@ import { PostgresNotifier } from './postgres/notifier.ts';
 import { LiveTail, MAX_MISSED_ANNOUNCEMENTS, TailChannels } from './telemetry/live-tail/index.ts';
 import { type Tracer, traceSending } from './telemetry/tracing.ts';
 import { TenantSync } from './tenant-sync.ts';
+import { traceAccepting } from './trace-accepting.ts';
 
 export interface ComposeOptions extends AppOptions {
   readonly database: Database;
@@ -56,6 +57,8 @@ export interface AppParts {
   readonly tail: LiveTail;
   readonly engine: Engine;
   readonly ingest: Ingest;
+  /** Accepts events from requests, with a trace if tracing is on. */
+  readonly acceptor: Pick<Ingest['acceptor'], 'accept'>;
   readonly eventLog: EventLogParts['eventLog'];
   readonly unstoredEvents: EventLogParts['unstoredEvents'];
   readonly tenants: TenantSync;
@@ -94,7 +97,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
   const pool = database.pool('api');
   const confirmations = openConfirmations(options, store, address);
   const mailer = openMailer(config, confirmations, address, clock);
-  const send = createSendRequest(deliverer, mailer);
+  const sender = createSender(deliverer, mailer);
   const convertStage = await createConversions({ ...options, ...store, versions: store.catalogue });
   const engine = createEngine(
     {
@@ -106,7 +109,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
     },
     {
       converter: convertStage.converter,
-      send: tracer === null ? send : traceSending(tracer, send),
+      sender: tracer === null ? sender : traceSending(tracer, sender),
       observer: new EngineTelemetry({ clock, log, metrics, tail, pool, endpoints, onProblem }),
       tail,
       onBatchWritten: metrics?.settleCommits.written,
@@ -118,6 +121,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
   const logParts = await createEventLog(options, store);
   const { eventLog } = logParts;
   const ingest = openIngest(options, { store, eventStore, eventLog, rateBuckets, engine, tail });
+  const acceptor = tracer === null ? ingest.acceptor : traceAccepting(tracer, ingest.acceptor);
   const parts = {
     config,
     store,
@@ -125,6 +129,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
     log,
     engine,
     ingest,
+    acceptor,
     notifier,
     redis,
     rateBuckets,
@@ -147,7 +152,7 @@ export async function composeApp(options: ComposeOptions): Promise<AppParts> {
   const findMissing = createReadinessCheck({ ...parts, accepts });
   const readiness = createReadinessWatch({ ...parts, accepts }, findMissing);
   const outboxWatch = new OutboxWatch({ outbox: store.outbox, clock, log });
-  const servers = await createServers({ ...parts, egress, tail, tracer, gatherMetrics, findMissing });
+  const servers = await createServers({ ...parts, egress, tail, gatherMetrics, findMissing });
   return { ...parts, tail, tenants, catalogue, background, readiness, outboxWatch, servers };
 }
 

@@ -52,7 +52,7 @@ import type { EventLookup } from './ports/event-store.ts';
 import type { HandOver } from './ports/hand-over.ts';
 import type { Notifier } from './ports/notifier.ts';
 import type { OwnershipStore, StoreFacts } from './ports/ownership-store.ts';
-import type { PayloadConverter, SendRequest } from './ports/stages.ts';
+import type { PayloadConverter, RequestSender } from './ports/stages.ts';
 
 export interface EnginePorts {
   readonly queue: DeliveryQueue;
@@ -78,7 +78,7 @@ export interface EngineObserver extends AttemptObserver, OwnershipListener {
 export interface EngineStages {
   /** Null: there is no catalogue, and every event is sent as it was published. */
   readonly converter: PayloadConverter | null;
-  readonly send: SendRequest;
+  readonly sender: RequestSender;
   readonly observer: EngineObserver;
   readonly tail?:
     | { readonly isWatched: boolean; onSettled(settlements: readonly Settlement[]): void }
@@ -325,7 +325,7 @@ function createSendingParts(ports: EnginePorts, stages: EngineStages, config: En
     payloads,
     converter: stages.converter,
     startLog: new StartLog({ queue, clock, ownership, onProblem }),
-    send: stages.send,
+    sender: stages.sender,
     settler,
     scheduler,
     laneKeeper,

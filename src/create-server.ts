@@ -1,11 +1,10 @@
 /** Composes the HTTP API from the configuration and the parts of the process. */
 import { createApi, createMetricsApi } from './api/create-api.ts';
-import type { ApiDependencies } from './api/dependencies.ts';
+import type { ApiDependencies, PublishingDependencies } from './api/dependencies.ts';
 import { Authenticator } from './api/http/authenticator.ts';
 import { type IsTrustedProxy, trustProxies } from './api/http/client-address.ts';
 import { KeyRates } from './api/http/key-rates.ts';
 import { UncheckedKeys } from './api/http/unchecked-keys.ts';
-import { Inboxes } from './api/inbox/inboxes.ts';
 import { IdentityProvider } from './api/sign-in/identity-provider.ts';
 import type { SignInDependencies } from './api/sign-in/routes.ts';
 import { SESSION_PREFIX, Sessions } from './api/sign-in/sessions.ts';
@@ -15,12 +14,12 @@ import { connectionLimit, readDescriptorLimit } from './connection-limit.ts';
 import type { ConvertStage } from './create-conversions.ts';
 import type { Engine } from './create-engine.ts';
 import type { EventLogParts } from './create-event-log.ts';
-import type { Ingest } from './create-ingest.ts';
 import { kafkaTopicsOf, recordLifetimeReader } from './create-kafka-source.ts';
 import { createChallenger, type Deliverer, type EgressPolicy } from './deliver/index.ts';
 import type { Clock } from './domain/clock.ts';
 import type { Confirmations } from './manage/confirmations.ts';
 import { type ControlPlane, createControlPlane } from './manage/control-plane.ts';
+import { Inboxes } from './manage/inboxes.ts';
 import { reportStorage } from './manage/storage.ts';
 import type { Store } from './open-store.ts';
 import type { Notifier } from './ports/notifier.ts';
@@ -30,7 +29,6 @@ import { listRelaySources } from './postgres/queries/relay-sources.ts';
 import type { LiveTail } from './telemetry/live-tail/index.ts';
 import type { Log } from './telemetry/log.ts';
 import { processCounts, type Sample, toPrometheusText } from './telemetry/metrics/index.ts';
-import type { Tracer } from './telemetry/tracing.ts';
 
 export interface ServerParts {
   readonly config: ConfigWithKeys;
@@ -38,7 +36,7 @@ export interface ServerParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly engine: Engine;
-  readonly ingest: Ingest;
+  readonly acceptor: PublishingDependencies['acceptor'];
   readonly notifier: Notifier;
   readonly rateBuckets: RateBuckets;
   readonly deliverer: Deliverer;
@@ -47,7 +45,6 @@ export interface ServerParts {
   readonly convertStage: ConvertStage;
   readonly egress: EgressPolicy;
   readonly tail: LiveTail;
-  readonly tracer: Tracer | null;
   readonly metrics: AppMetrics | null;
   /** Metrics of all processes of this node. Null if they cannot be asked now. */
   readonly gatherMetrics: (() => Promise<Sample[] | null>) | undefined;
@@ -112,13 +109,12 @@ function apiDependencies(options: ServerParts): ApiDependencies {
       metricsAccess: config.metricsAccess,
     },
     publishing: {
-      acceptor: options.ingest.acceptor,
+      acceptor: options.acceptor,
       limits: {
         maxEventBytes: config.maxEventBytes,
         maxNesting: config.maxNesting,
         maxBatchBytes: config.maxBatchBytes,
       },
-      tracer: options.tracer,
     },
     idempotency: {
       ttlMs: config.idempotencyTtlMs,

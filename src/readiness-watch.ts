@@ -12,7 +12,7 @@ export interface ReadinessWatchOptions {
   readonly log: Pick<Log, 'warn' | 'info'>;
   /** Returns what is missing; null if the process is ready. */
   readonly findMissing: () => Promise<string | null>;
-  /** True once the process is stopping: it is not ready, which is no news. */
+  /** True once the process is stopping: it is not ready, and this is not logged. */
   readonly isStopping: () => boolean;
   /** Null in an API process. */
   readonly worker: {

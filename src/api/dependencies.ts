@@ -4,6 +4,7 @@ import type { Clock } from '../domain/clock.ts';
 import type { ProblemCode } from '../domain/problem.ts';
 import type { Acceptor, ReadLimits } from '../ingest/index.ts';
 import type { ControlPlane } from '../manage/control-plane.ts';
+import type { Inboxes } from '../manage/inboxes.ts';
 import type { StorageReport } from '../manage/storage.ts';
 import type { OutboxLag } from '../outbox/index.ts';
 import type { Pool } from '../postgres/database.ts';
@@ -12,12 +13,10 @@ import type { RegionStatus } from '../postgres/queries/regions.ts';
 import type { RelaySource } from '../postgres/queries/relay-sources.ts';
 import type { LiveTail } from '../telemetry/live-tail/index.ts';
 import type { Log } from '../telemetry/log.ts';
-import type { Tracer } from '../telemetry/tracing.ts';
 import type { UnstoredEvents } from './events/unstored-events.ts';
 import type { Authenticator } from './http/authenticator.ts';
 import type { IsTrustedProxy } from './http/client-address.ts';
 import type { IdempotencyOptions } from './http/idempotent-requests.ts';
-import type { Inboxes } from './inbox/inboxes.ts';
 import type { SignInDependencies } from './sign-in/routes.ts';
 
 /** What the API needs of the rest of Posthorn. */
@@ -78,10 +77,8 @@ export interface AccessDependencies {
 export type MetricsAccess = 'auto' | 'key' | 'open';
 
 export interface PublishingDependencies {
-  readonly acceptor: Acceptor;
+  readonly acceptor: Pick<Acceptor, 'accept'>;
   readonly limits: PublishLimits;
-  /** Null: tracing is switched off. */
-  readonly tracer: Tracer | null;
 }
 
 export interface PublishLimits extends ReadLimits {

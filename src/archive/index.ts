@@ -1,4 +1,4 @@
-/** The archive: Parquet files of expired data. `posthorn archive` runs it, also for the servers. */
+/** The archive: Parquet files of expired data. `posthorn archive run` writes them: a person starts it, or a server as a child process. */
 export { type ExportStep, exportPartition } from './export-partition.ts';
 export { readManifests, searchDay, verifyDay } from './inspect.ts';
 export { ExportPace, type PaceOptions } from './pace.ts';

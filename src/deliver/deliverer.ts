@@ -15,6 +15,7 @@ import type { EventContent } from '../domain/event.ts';
 import { publicId, type Uuid } from '../domain/ids.ts';
 import { type AttemptOutcome, type ErrorClass, unsentOutcome } from '../domain/outcome.ts';
 import { TurnoverMap } from '../domain/turnover-map.ts';
+import type { RequestSender } from '../ports/stages.ts';
 import { AccessTokens, type TokenSource } from './access-tokens.ts';
 import { Attempt, type AttemptContext } from './attempt.ts';
 import { errorMessage } from './classify-error.ts';
@@ -112,7 +113,7 @@ export interface DelivererStats {
   readonly origins: number;
 }
 
-export interface Deliverer {
+export interface Deliverer extends RequestSender {
   /** Calls `done` exactly once, after it has returned. Never throws. */
   send(request: OutgoingRequest, done: (outcome: AttemptOutcome) => void): void;
   /** Sends OPTIONS without body and signature; otherwise like `send`. */
@@ -201,10 +202,9 @@ class HttpDeliverer implements Deliverer {
     };
   }
 
-  /** A property, so that it can be passed as a function without its object. */
-  readonly send = (request: OutgoingRequest, done: Done): void => {
+  send(request: OutgoingRequest, done: Done): void {
     this.#begin(request, this.#prepare, done);
-  };
+  }
 
   ask(request: AskRequest, done: Done): void {
     this.#begin(request, this.#prepareAsk, done);

@@ -23,7 +23,7 @@ export {
 export { type ConfirmationGate, Mailer } from './mailer.ts';
 export { addressOf, maskTarget } from './redacted-url.ts';
 export { createDnsLookup, createSystemLookup, type Lookup } from './resolve.ts';
-export { createSendRequest } from './send-notices.ts';
+export { createSender } from './send-notices.ts';
 export { signMessage } from './sign.ts';
 export { signatureHeaders } from './signature-headers.ts';
 export { SmtpTransport } from './smtp.ts';

@@ -19,7 +19,7 @@ import type { EventContent } from '../domain/event.ts';
 import { publicId } from '../domain/ids.ts';
 import { isNoticeType, noticeTypes } from '../domain/notices.ts';
 import type { AttemptOutcome, ErrorClass } from '../domain/outcome.ts';
-import type { AttemptRequest } from '../ports/stages.ts';
+import type { AttemptRequest, RequestSender } from '../ports/stages.ts';
 import { codeOf, errorMessage } from './classify-error.ts';
 import { MailQueue, type QueuedMail } from './mail-queue.ts';
 import { mailSubjectOf, noticeBody } from './notice-body.ts';
@@ -78,7 +78,7 @@ class InterruptedError extends WithdrawnError {}
 export const MAIL_CONNECTIONS = 3;
 const QUEUE_LIMITS = { connections: MAIL_CONNECTIONS, waitingPerTenant: 50, waiting: 1_000 };
 
-export class Mailer {
+export class Mailer implements RequestSender {
   readonly #options: MailerOptions;
   readonly #queue = new MailQueue(QUEUE_LIMITS);
   readonly #closed = new AbortController();
@@ -88,9 +88,9 @@ export class Mailer {
   }
 
   /** Calls `done` exactly once, after it has returned. Never throws. */
-  readonly send = (request: AttemptRequest, done: (outcome: AttemptOutcome) => void): void => {
+  send(request: AttemptRequest, done: (outcome: AttemptOutcome) => void): void {
     void this.#run(request).then(done);
-  };
+  }
 
   async #run(request: AttemptRequest): Promise<AttemptOutcome> {
     const { clock } = this.#options;

@@ -3,7 +3,7 @@ import type { Clock } from '../domain/clock.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { EventContent } from '../domain/event.ts';
 import type { AttemptOutcome, Verdict } from '../domain/outcome.ts';
-import type { AttemptRequest, PayloadConverter, ResultRecorder, SendRequest } from '../ports/stages.ts';
+import type { AttemptRequest, PayloadConverter, RequestSender, ResultRecorder } from '../ports/stages.ts';
 import type { BatchAttemptsOptions } from './batch-attempts.ts';
 import type { DebounceDecisions } from './debounce.ts';
 import type { Lane, LaneItem } from './lane.ts';
@@ -43,7 +43,7 @@ export interface AttemptsOptions extends Pick<BatchAttemptsOptions, 'composer' |
   readonly converter: PayloadConverter | null;
   readonly startLog: Pick<StartLog, 'record'>;
   readonly debounce: Pick<DebounceDecisions, 'decide' | 'isDeciding'>;
-  readonly send: SendRequest;
+  readonly sender: RequestSender;
   readonly settler: ResultRecorder;
   readonly scheduler: Pick<Scheduler, 'release'>;
   readonly laneKeeper: Pick<LaneKeeper, 'onAttemptEnded' | 'reload'>;

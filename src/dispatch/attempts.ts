@@ -221,7 +221,7 @@ export class Attempts {
   }
 
   #send(lane: Lane, item: LaneItem, payload: ReadyPayload): void {
-    const { ownership, clock, payloads, send } = this.#options;
+    const { ownership, clock, payloads, sender } = this.#options;
     // The endpoint may have been paused, or its circuit opened, since the delivery was chosen.
     const isHeld = !lane.isActive || (!item.isProbe && !lane.breaker.allowsTraffic);
     const { endpoint } = lane;
@@ -251,7 +251,7 @@ export class Attempts {
       maySend: () =>
         !lane.isClosed && ownership.maySend(lane.shard) && !payloads.isExpunged(payload.event.id),
     };
-    send(request, (outcome) => this.#onAnswered(lane, item, request, outcome));
+    sender.send(request, (outcome) => this.#onAnswered(lane, item, request, outcome));
   }
 
   // --- after the request ----------------------------------------------------------------------------------

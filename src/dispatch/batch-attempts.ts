@@ -15,7 +15,7 @@ import type { WaitingDelivery } from '../domain/delivery.ts';
 import { newId, type Uuid } from '../domain/ids.ts';
 import type { AttemptOutcome, Verdict } from '../domain/outcome.ts';
 import type { HealthChange, SettledAttempt } from '../ports/delivery-queue.ts';
-import type { AttemptRequest, ResultRecorder, SendRequest } from '../ports/stages.ts';
+import type { AttemptRequest, RequestSender, ResultRecorder } from '../ports/stages.ts';
 import type { AttemptObserver } from './attempts-options.ts';
 import type { Batch, BatchComposer } from './batch-composer.ts';
 import type { BatchRecorder } from './batch-recorder.ts';
@@ -38,7 +38,7 @@ export interface BatchAttemptsOptions {
   readonly payloads: Pick<Payloads, 'isExpunged'>;
   readonly composer: Pick<BatchComposer, 'compose'>;
   readonly recorder: Pick<BatchRecorder, 'recordStart' | 'recordEnd'>;
-  readonly send: SendRequest;
+  readonly sender: RequestSender;
   readonly settler: ResultRecorder;
   readonly scheduler: Pick<Scheduler, 'release'>;
   readonly laneKeeper: Pick<LaneKeeper, 'reload'>;
@@ -142,7 +142,7 @@ export class BatchAttempts {
 
   #send(batch: Batch): void {
     const { lane, leader, events } = batch;
-    const { ownership, clock, payloads, send } = this.#options;
+    const { ownership, clock, payloads, sender } = this.#options;
     const isHeld = !lane.isActive || (!leader.isProbe && !lane.breaker.allowsTraffic);
     if (isHeld || !ownership.maySend(lane.shard)) return this.#putBack(batch);
     const waitMs = lane.tryStart(clock.monotonic());
@@ -166,7 +166,7 @@ export class BatchAttempts {
       maySend: () =>
         !lane.isClosed && ownership.maySend(lane.shard) && !events.some(({ id }) => payloads.isExpunged(id)),
     };
-    send(request, (outcome) => this.#onAnswered(batch, request, outcome));
+    sender.send(request, (outcome) => this.#onAnswered(batch, request, outcome));
   }
 
   // --- after the request ----------------------------------------------------------------------------------

@@ -86,8 +86,8 @@ export interface LimitChange {
 
 /**
  * Returns the note that the limits of a slow endpoint were lowered for the first time, that its deadline was shortened, or
- * that it has its configured limits again. Null: no note is needed, because the limits only went up or down within one
- * such time, or because an operational event lowered them. Upkeep publishes the end only if it published the beginning.
+ * that it has its configured limits again. Null: no note is needed, because the endpoint was limited before and still is,
+ * or because an operational event lowered the limits. Upkeep publishes the end only if it published the beginning.
  */
 export function noteOfLimits({ id, eventType, endpoint, before, after }: LimitChange): EndpointNote | null {
   if (after === null) {

@@ -62,13 +62,14 @@ class Round {
     if (group.some((row) => this.#isOnWire(row))) return decideAll(waitUntil(now + DEBOUNCE_PAUSE_MS));
     const chosen = group.find((row) => this.#isChosen(row));
     const newest = group.at(-1)!;
+    // The delivery that is sent, now or later.
     const by = chosen ?? newest;
     const since = Math.min(now, ...group.map(({ id }) => this.#store.debounceKeys.get(id)!.since));
     const sendAt = Math.min(acceptedAt(newest.id, now) + settings.windowMs, since + settings.maxWaitMs);
     const isDue = chosen !== undefined || now >= sendAt;
     if (isDue || group.length > MAX_GROUP) {
       const older = group.filter(({ seq }) => seq < by.seq);
-      // If `by` does not ask when the group must be sent, another one does.
+      // This delivery stays, so that it asks for a decision again when the group must be sent. Null: `by` asks.
       const watch = isDue || this.#isAsked(by.id) ? null : asked[0]!.id;
       this.#supersede(isDue ? older : older.toReversed(), by.id, watch);
       // Newer ones wait until the chosen one is sent, older ones until a later call ends them.
@@ -83,7 +84,7 @@ class Round {
     if (this.#isAsked(by.id)) this.decisions.set(by.id, waitUntil(isDue ? now : sendAt));
     if (!isDue) return;
     this.#store.debounceKeys.get(by.id)!.isChosen = true;
-    // Also one that was chosen while the clock was ahead: the others of its key wait for it.
+    // If it was chosen while the clock was ahead, it is due in the future, and the others of its key wait for it.
     if (by.dueAt !== null) by.dueAt = Math.min(by.dueAt, Math.floor(now));
   }
 

@@ -72,8 +72,11 @@ export interface PayloadConverter {
   expunge(eventId: Uuid): void;
 }
 
-/** From dispatch to deliver: sends one request. Calls `done` exactly once, with an outcome for every failure. */
-export type SendRequest = (request: AttemptRequest, done: (outcome: AttemptOutcome) => void) => void;
+/** From dispatch to deliver. */
+export interface RequestSender {
+  /** Sends one request. Calls `done` exactly once, with an outcome for every failure. */
+  send(request: AttemptRequest, done: (outcome: AttemptOutcome) => void): void;
+}
 
 /** From dispatch to settle: records the result of an attempt. */
 export interface ResultRecorder {

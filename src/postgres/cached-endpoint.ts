@@ -1,6 +1,6 @@
 /**
- * An endpoint as the cache holds it: only what differs between endpoints is its own, and the settings are those of all endpoints
- * with the same configuration. With a million endpoints, a copy of each default would take 200 MB.
+ * An endpoint as the cache holds it. Endpoints with the same configuration share one object of settings. With a million
+ * endpoints, a copy of each default would take 200 MB.
  *
  * Do not copy one with `{ ...endpoint }`: its settings would be missing. Use `asDeleted`, or `resolveEndpoint`.
  */

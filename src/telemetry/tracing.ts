@@ -16,6 +16,7 @@ import type { EventContent } from '../domain/event.ts';
 import type { Uuid } from '../domain/ids.ts';
 import type { AttemptOutcome } from '../domain/outcome.ts';
 import { type TraceContext, withTraceContext } from '../domain/trace-context.ts';
+import type { RequestSender } from '../ports/stages.ts';
 
 export interface TracedCommit {
   readonly id: Uuid;
@@ -54,23 +55,20 @@ export interface Tracer {
   stop(): Promise<void>;
 }
 
-type Send<Request> = (request: Request, done: (outcome: AttemptOutcome) => void) => void;
-
-/** Wraps `send` so that every attempt has its own span, whose context goes to the receiver. */
-export function traceSending<Request extends TracedAttempt>(
-  tracer: Tracer,
-  send: Send<Request>,
-): Send<Request> {
-  return (request, done) => {
-    const span = tracer.startAttempt(request);
-    const { event } = request;
-    const traced =
-      span.context === null
-        ? request
-        : { ...request, event: { ...event, headers: withTraceContext(event.headers, span.context) } };
-    send(traced, (outcome) => {
-      span.end(outcome);
-      done(outcome);
-    });
+/** Gives every attempt of `sender` its own span, whose context goes to the receiver. */
+export function traceSending(tracer: Tracer, sender: RequestSender): RequestSender {
+  return {
+    send(request, done) {
+      const span = tracer.startAttempt(request);
+      const { event } = request;
+      const traced =
+        span.context === null
+          ? request
+          : { ...request, event: { ...event, headers: withTraceContext(event.headers, span.context) } };
+      sender.send(traced, (outcome) => {
+        span.end(outcome);
+        done(outcome);
+      });
+    },
   };
 }

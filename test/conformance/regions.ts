@@ -77,7 +77,7 @@ export function describeRegions(name: string, createFixture: CreateStoreFixture)
         expect(regionsOf(await take(await join('eu')))).toEqual(before);
       });
 
-      it('of another region make a worker neither unbalanced nor rich', async () => {
+      it('of another region count neither as free for a worker nor as its surplus', async () => {
         const home = await join(null);
         const taken = await take(home);
         const eu = await join('eu');

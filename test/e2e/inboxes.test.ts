@@ -1,8 +1,8 @@
 /** CLI-3: inboxes are stored in PostgreSQL, and bounded in number, size and age. */
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, test } from 'vitest';
-import { DEFAULT_ANSWER, Inboxes, type InboxLimits } from '../../src/api/inbox/inboxes.ts';
 import type { Clock } from '../../src/domain/clock.ts';
+import { DEFAULT_ANSWER, Inboxes, type InboxLimits } from '../../src/manage/inboxes.ts';
 import { deleteOldInboxes } from '../../src/postgres/queries/inboxes.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import {

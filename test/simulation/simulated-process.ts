@@ -34,7 +34,7 @@ import {
 import { Process, type Random, type VirtualTime } from './virtual-time.ts';
 import type { Weather } from './weather.ts';
 
-type Send = EngineStages['send'];
+type Send = EngineStages['sender']['send'];
 
 /** Everything that the processes of a world share. */
 export interface Environment {
@@ -176,7 +176,7 @@ export class SimulatedProcess {
           weather,
           onProblem,
         }),
-        send: (...request) => environment.send(this, ...request),
+        sender: { send: (...request) => environment.send(this, ...request) },
         observer: {
           onAnswered() {},
           onSettling() {},

@@ -1028,7 +1028,7 @@ export interface InboxPatch {
   delay_ms?: number;
   /** True: the inbox cuts the connection instead of answering. */
   reset?: boolean;
-  /** The same fields, as GET shows them. Fields outside of it take precedence. */
+  /** The answer as GET shows it, so that you can send it back. A field of the same name beside it takes precedence. */
   answer?: {
     /** The status that requests get. */
     status?: number;
@@ -2132,7 +2132,7 @@ export class Deliveries extends Resource {
   }
 }
 
-/** Deliveries that failed for good. List them, send them again, or discard them. */
+/** Deliveries that failed and that Posthorn no longer retries. List them, send them again, or discard them. */
 export class DeadLetters extends Resource {
   /** List dead letters. The list includes dead letters that are being replayed. */
   list(query: { limit?: number; cursor?: string; tenant?: string; endpoint_id?: string; event_id?: string; type?: string; since?: string; until?: string; status?: 'dead'; reason?: 'exhausted' | 'rejected' | 'gone' | 'expired' | 'worker_crash' } = {}, options?: RequestOptions): PageRequest<Delivery> {

@@ -29,7 +29,7 @@ export function showDelivery(
     last_status_code: view.last_status_code,
     last_error: view.last_error_class,
     waiting_reason: isWaiting ? waitingReason(view, endpoint) : null,
-    // A discarded delivery has who discarded it.
+    // The reason of a discarded delivery is the name of who discarded it.
     reason: view.reason && showRecordedName(view.reason, reader),
     discard: view.discard && {
       why: view.discard.why,

@@ -3,7 +3,6 @@ import { isReservedHeader } from '../../deliver/index.ts';
 import { Problem } from '../../domain/problem.ts';
 import { readTraceContext } from '../../domain/trace-context.ts';
 import { ENVELOPE_BYTES, type NewEvent, type ReadContext, readBatch, readEvent } from '../../ingest/index.ts';
-import { createTracedAccept } from '../../manage/traced-accept.ts';
 import { isOutage } from '../../postgres/failures.ts';
 import type { ApiMetrics, PublishingDependencies } from '../dependencies.ts';
 import { toProblem } from '../http/problem-answers.ts';
@@ -18,10 +17,9 @@ import {
 import { showAcceptAnswer } from './view.ts';
 
 export function publishRoutes(
-  { acceptor, limits, tracer }: PublishingDependencies,
+  { acceptor, limits }: PublishingDependencies,
   metrics: ApiMetrics | null,
 ): FastifyPluginAsync {
-  const accept = createTracedAccept(tracer, acceptor);
   return async (server) => {
     server.post<{ Body: Buffer }>(
       '/events',
@@ -52,7 +50,7 @@ export function publishRoutes(
       },
       async (request, reply) => {
         const event = readEvent(bodyOf(request), limits, readContext(request));
-        const answer = await accept(event);
+        const answer = await acceptor.accept(event);
         return reply.code(202).send(showAcceptAnswer(answer));
       },
     );
@@ -77,7 +75,7 @@ export function publishRoutes(
           items.map(async (item: NewEvent | Problem) => {
             try {
               if (item instanceof Problem) throw item;
-              return showAcceptAnswer(await accept(item));
+              return showAcceptAnswer(await acceptor.accept(item));
             } catch (error) {
               // The other events may be stored already, so one that is refused does not fail the batch. A bug does.
               if (!(error instanceof Problem || isOutage(error))) throw error;

@@ -97,7 +97,7 @@ interface CountedSchema {
 function findExcess(schema: CountedSchema, value: unknown, path: string): Problem | null {
   if (typeof value !== 'object' || value === null) return null;
   const { anyOf, properties, maxItems, maxProperties } = schema;
-  // Only `Nullable`: of other unions it is not known which one was meant.
+  // Only `Nullable`: in other unions it is not known which alternative the caller meant.
   if (anyOf?.length === 2 && anyOf[1]!.type === 'null') return findExcess(anyOf[0]!, value, path);
   const limit = Array.isArray(value) ? maxItems : maxProperties;
   const names = Object.keys(value);

@@ -5,8 +5,8 @@ import type { Endpoint } from '../../domain/endpoint.ts';
 import { Gate } from '../../domain/gate.ts';
 import { publicId } from '../../domain/ids.ts';
 import { Problem } from '../../domain/problem.ts';
+import { type InboxAnswer, type Inboxes, inboxNotFound } from '../../manage/inboxes.ts';
 import type { ApiDependencies } from '../dependencies.ts';
-import { type InboxAnswer, type Inboxes, inboxNotFound } from './inboxes.ts';
 import { verifySignature } from './verify.ts';
 
 const MAX_BODY_BYTES = 1024 * 1024;

@@ -4,6 +4,13 @@ import { type Static, Type } from 'typebox';
 import { TENANT_ID, TENANT_ID_RULE } from '../../domain/event.ts';
 import { readTenant, readTime } from '../../ingest/index.ts';
 import { type Caller, visibleTenant } from '../../manage/caller.ts';
+import {
+  DEFAULT_ANSWER,
+  type Inbox,
+  type Inboxes,
+  inboxNotFound,
+  type ReceivedRequest,
+} from '../../manage/inboxes.ts';
 import { dropReadOnly } from '../../manage/read-only-fields.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { ListFilters, timeFilter } from '../http/pagination.ts';
@@ -18,7 +25,6 @@ import {
   type Shown,
   Time,
 } from '../openapi/describe.ts';
-import { DEFAULT_ANSWER, type Inbox, type Inboxes, inboxNotFound, type ReceivedRequest } from './inboxes.ts';
 
 const answer = {
   status: Type.Optional(
@@ -44,7 +50,8 @@ const InboxPatch = Type.Object(
     answer: Type.Optional(
       Type.Object(answer, {
         additionalProperties: false,
-        description: 'The same fields, as GET shows them. Fields outside of it take precedence.',
+        description:
+          'The answer as GET shows it, so that you can send it back. A field of the same name beside it takes precedence.',
       }),
     ),
     token: AsShown,

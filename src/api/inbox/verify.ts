@@ -4,7 +4,7 @@
  */
 import { signMessage } from '../../deliver/index.ts';
 import type { Endpoint } from '../../domain/endpoint.ts';
-import type { ReceivedRequest } from './inboxes.ts';
+import type { ReceivedRequest } from '../../manage/inboxes.ts';
 
 /** Anyone who knows the token can send requests, and each signature of a large body blocks the process for milliseconds. */
 const MAX_CHECKED = 10;

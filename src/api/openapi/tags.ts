@@ -4,7 +4,8 @@ export const tags = {
     'What happened, as a producer publishes it: accepted, stored, and sent to the endpoints that subscribe to it.',
   Endpoints: 'Where a tenant wants its events sent, and how: retries, limits, signatures, order.',
   Deliveries: 'A delivery is one event for one endpoint, with every attempt that was made.',
-  'Dead letters': 'Deliveries that failed for good. List them, send them again, or discard them.',
+  'Dead letters':
+    'Deliveries that failed and that Posthorn no longer retries. List them, send them again, or discard them.',
   Tasks: 'Work in the background, such as replays and discards of many deliveries.',
   Filters: 'Conditions on the content of events.',
   'Event types': 'The catalogue of event types, with their schemas and examples.',

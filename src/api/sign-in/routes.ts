@@ -13,7 +13,7 @@ import { clientAddress, type IsTrustedProxy } from '../http/client-address.ts';
 import { readAttempt, UsedAttempts, writeAttemptCookie } from './attempt-cookie.ts';
 import type { IdentityProvider } from './identity-provider.ts';
 import { type Claims, type RoleRules, roleOfClaims } from './roles.ts';
-import type { RecordSession, Sessions } from './sessions.ts';
+import type { AuditFor, Sessions } from './sessions.ts';
 
 export interface SignInDependencies {
   readonly provider: IdentityProvider;
@@ -72,8 +72,8 @@ export function signInRoutes(context: Context | null): FastifyPluginAsync {
           return fail(reply, 'no_role');
         }
         log.info({ subject: claims.sub, ...role }, 'somebody signed in');
-        const user = { subject: claims.sub, name: nameOf(claims) };
-        const cookie = await sessions.start(user, role, recordAs('session.create', request, context));
+        const person = { subject: claims.sub, name: nameOf(claims), ...role };
+        const cookie = await sessions.start(person, auditAs('session.create', request, context));
         return reply.header('set-cookie', cookie).redirect(attempt.returnTo, 302);
       } catch (error) {
         if (isProblem(error, 'unavailable')) throw error;
@@ -83,25 +83,21 @@ export function signInRoutes(context: Context | null): FastifyPluginAsync {
     });
 
     server.post('/auth/logout', HIDDEN, async (request, reply) => {
-      const cookie = await sessions.end(request, recordAs('session.delete', request, context));
+      const cookie = await sessions.end(request, auditAs('session.delete', request, context));
       return reply.header('set-cookie', cookie).code(204).send();
     });
   };
 }
 
 /** These routes are not under `/v1`, whose hooks would audit them. */
-function recordAs(
+function auditAs(
   action: AuditAction,
   { id: requestId, socket, headers }: FastifyRequest,
   { clock, isTrustedProxy }: Context,
-): RecordSession {
+): AuditFor {
   // Read now: a closed connection has no address.
   const address = clientAddress(socket.remoteAddress ?? '', headers['x-forwarded-for'], isTrustedProxy);
-  return (client, caller) =>
-    new AuditTrail({ caller, requestId, address }, clock, action).record(client, {
-      tenant: caller.tenant,
-      objectId: null,
-    });
+  return (caller) => new AuditTrail({ caller, requestId, address }, clock, action);
 }
 
 const fail = (reply: FastifyReply, failure: Failure): FastifyReply =>

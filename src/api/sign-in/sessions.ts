@@ -8,20 +8,20 @@
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../../domain/clock.ts';
-import { newId } from '../../domain/ids.ts';
 import { Problem } from '../../domain/problem.ts';
-import { type ApiKeyFormat, hashApiKey } from '../../manage/api-keys.ts';
+import { hashApiKey } from '../../manage/api-keys.ts';
+import type { AuditTrail } from '../../manage/audit-trail.ts';
 import type { Caller } from '../../manage/caller.ts';
-import { inTransaction, type Pool, type Queryable } from '../../postgres/database.ts';
 import {
-  createSession,
-  deleteSession,
-  findSession,
-  type SessionRecord,
-} from '../../postgres/queries/console-sessions.ts';
+  type ConsoleSessionOptions,
+  callerOf,
+  endSession,
+  type Person,
+  startSession,
+} from '../../manage/console-sessions.ts';
+import { findSession, type SessionRecord } from '../../postgres/queries/console-sessions.ts';
 import type { Sender } from '../http/sender.ts';
 import { cookieName, readCookie, writeCookie } from './cookies.ts';
-import type { Role } from './roles.ts';
 
 export const SESSION_COOKIE = 'posthorn_session';
 export const SESSION_PREFIX = 'phs_';
@@ -30,17 +30,13 @@ export const CSRF_HEADER = 'x-posthorn-csrf';
 const CACHE_MS = 10_000;
 const CACHE_ENTRIES = 10_000;
 
-export interface SessionOptions {
-  readonly pool: Pool;
-  readonly clock: Clock;
-  readonly tokenFormat: ApiKeyFormat;
-  readonly lifetimeMs: number;
+export interface SessionOptions extends ConsoleSessionOptions {
   /** Cookies are sent over TLS only. */
   readonly isSecure: () => boolean;
 }
 
-/** Writes the audit entry, in the transaction that starts or ends the session. */
-export type RecordSession = (client: Queryable, person: Caller) => Promise<void>;
+/** Returns the trail that records a change made by this caller. */
+export type AuditFor = (caller: Caller) => AuditTrail;
 
 interface CacheEntry<T> {
   readonly session: T;
@@ -96,31 +92,19 @@ export class Sessions {
   }
 
   /** Starts a session and returns its cookie. */
-  async start(
-    user: { readonly subject: string; readonly name: string },
-    role: Role,
-    record: RecordSession,
-  ): Promise<string> {
-    const { pool, clock, lifetimeMs, tokenFormat } = this.#options;
-    const token = tokenFormat.generate();
-    const id = newId(clock.now());
-    await inTransaction(pool, async (client) => {
-      await createSession(client, { id, hash: hashApiKey(token), ...user, ...role }, lifetimeMs);
-      await record(client, callerOf({ ...user, ...role }));
-    });
-    return this.#cookie(token, Math.floor(lifetimeMs / 1000));
+  async start(person: Person, auditFor: AuditFor): Promise<string> {
+    const token = await startSession(this.#options, person, auditFor);
+    return this.#cookie(token, Math.floor(this.#options.lifetimeMs / 1000));
   }
 
   /**
    * Ends the session of a request everywhere, and returns the cookie that removes it from the browser. Throws
    * `unauthorized` or `forbidden`.
    */
-  async end(sender: Sender, record: RecordSession): Promise<string> {
-    const person = await this.authenticate(sender);
-    const hash = hashApiKey(this.#tokenOf(sender.headers.cookie) ?? '');
-    await inTransaction(this.#options.pool, async (client) => {
-      if (await deleteSession(client, hash)) await record(client, person);
-    });
+  async end(sender: Sender, auditFor: AuditFor): Promise<string> {
+    const caller = await this.authenticate(sender);
+    const token = this.#tokenOf(sender.headers.cookie) ?? '';
+    await endSession(this.#options.pool, token, { caller, audit: auditFor(caller) });
     this.clear();
     return this.#cookie('', 0);
   }
@@ -166,15 +150,6 @@ export const sessionTokenIn = (cookie: string | undefined): string | null =>
 
 const nullIfExpired = (session: SessionRecord | null, clock: Clock): SessionRecord | null =>
   session !== null && session.expires_at.getTime() > clock.now() ? session : null;
-
-const callerOf = ({ subject, name, scope, tenant }: Omit<SessionRecord, 'id' | 'expires_at'>): Caller => ({
-  keyId: null,
-  scope,
-  scopes: null,
-  tenant,
-  prefix: name,
-  user: subject,
-});
 
 const csrfTokenOf = (token: string): string =>
   createHmac('sha256', token).update('posthorn csrf').digest('base64url');

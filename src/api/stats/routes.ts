@@ -73,7 +73,7 @@ export function statsRoutes(dependencies: StatsDependencies): FastifyPluginAsync
       type,
       accepted: total.accepted,
       ...showCounts(total),
-      // A range of the past has no "now", and the queue does not know types without reading all of it.
+      // `now.retrying` is about the present and about all types. Counting one type would read the whole queue.
       success_rate: successRate(total, type === null && window.name !== null ? now.retrying : 0),
       ...showRates(total),
       throughput_per_second: throughput(total, window),

@@ -128,8 +128,8 @@ export const share = (part: number, whole: number): number | null =>
   whole === 0 ? null : Math.round((part / whole) * 1e4) / 1e4;
 
 /**
- * Deliveries that were attempted and have not ended count as failing. They are `failingNow`, or at least those that were
- * first attempted in this time and have not ended in it.
+ * Deliveries that were attempted and have not ended count as failing: as many as `failingNow`, or as many as were first
+ * attempted in this time and have not ended in it, whichever is more.
  */
 export const successRate = (
   { delivered, dead, firstTries, attempts }: Pick<Totals, 'delivered' | 'dead' | 'firstTries' | 'attempts'>,

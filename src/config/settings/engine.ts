@@ -208,7 +208,7 @@ export const dispatching = {
     min: 1,
     max: 1_000_000,
     about:
-      'Sending pauses at this many results that are not recorded yet, besides as many whose rows another transaction keeps locked. At most twice as many deliveries are sent twice if the process dies.',
+      'Sending pauses at this many results that are not recorded yet. Up to as many more may wait because another transaction keeps their rows locked. So if the process dies, at most twice as many deliveries are sent twice.',
   }),
   settleLingerMs: duration({
     internal: true,

@@ -3,10 +3,10 @@
  * number, size and age are limited, because anyone who knows a token can write to them.
  */
 import { randomBytes } from 'node:crypto';
-import type { Clock } from '../../domain/clock.ts';
-import { INBOX_TOKEN, INBOX_TOKEN_BYTES } from '../../domain/inbox-token.ts';
-import { Problem } from '../../domain/problem.ts';
-import type { Pool } from '../../postgres/database.ts';
+import type { Clock } from '../domain/clock.ts';
+import { INBOX_TOKEN, INBOX_TOKEN_BYTES } from '../domain/inbox-token.ts';
+import { Problem } from '../domain/problem.ts';
+import type { Pool } from '../postgres/database.ts';
 import {
   clearInbox,
   createInbox,
@@ -20,9 +20,9 @@ import {
   type ReceivedRequest,
   renewInbox,
   setInboxAnswer,
-} from '../../postgres/queries/inboxes.ts';
+} from '../postgres/queries/inboxes.ts';
 
-export type { Inbox, InboxAnswer, ReceivedRequest } from '../../postgres/queries/inboxes.ts';
+export type { Inbox, InboxAnswer, ReceivedRequest } from '../postgres/queries/inboxes.ts';
 
 export interface InboxLimits {
   readonly inboxes: number;
