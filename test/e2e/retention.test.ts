@@ -330,6 +330,7 @@ describe('LIF-1: rows whose retention ends earlier', () => {
         store: createPostgresRetentionStore(opened),
         clock: systemClock,
         days: { ...FOR_EVER, ...days },
+        tenantPositions: new Map(),
         onDeadLettersExpired: (count) => void expired.push(count),
         onProblem: (_what, error) => {
           throw error;
