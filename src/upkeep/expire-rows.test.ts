@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type Clock, systemClock } from '../domain/clock.ts';
-import { newId } from '../domain/ids.ts';
+import { firstIdAt, newId, timeOfId, type Uuid } from '../domain/ids.ts';
 import type { RowExpirer } from '../ports/retention-store.ts';
 import { StoreError } from '../ports/store-error.ts';
 import { expireRows } from './expire-rows.ts';
@@ -8,7 +8,11 @@ import { expireRows } from './expire-rows.ts';
 const days = { events: 90, payloads: 30, deadLetters: 10 };
 
 /** Runs a round and returns the calls and the problems. */
-async function run(store: Partial<RowExpirer>, clock: Clock = systemClock): Promise<string[]> {
+async function run(
+  store: Partial<RowExpirer>,
+  clock: Clock = systemClock,
+  tenantPositions = new Map<string, Uuid>(),
+): Promise<string[]> {
   const log: string[] = [];
   await expireRows(
     {
@@ -24,6 +28,7 @@ async function run(store: Partial<RowExpirer>, clock: Clock = systemClock): Prom
       },
       clock,
       days,
+      tenantPositions,
       onDeadLettersExpired: () => {},
       onProblem: (what) => void log.push(what),
     },
@@ -103,4 +108,29 @@ test('LIF-1: a chunk that times out is halved, and stays small', async () => {
   });
   expect(log).toEqual([]);
   expect(sizes).toEqual([500, 250, 125, 125]);
+});
+
+test('LIF-1: a round continues where the last one ended, so that needed events do not hide expired ones', async () => {
+  const CHUNKS = 450;
+  const read: number[] = [];
+  const positions = new Map<string, Uuid>();
+  const runRound = () =>
+    run(
+      {
+        listTenantRetentions: async () => [{ tenant: 'acme', days: 7 }],
+        // All of its events are needed, so a chunk deletes nothing.
+        deleteTenantEvents: async (_tenant, _cutoffMs, after) => {
+          const chunk = after === null ? 0 : timeOfId(after);
+          read.push(chunk);
+          return chunk + 1 < CHUNKS ? firstIdAt(chunk + 1) : null;
+        },
+      },
+      systemClock,
+      positions,
+    );
+  for (let round = 0; round < 3; round += 1) await runRound();
+  expect(read).toEqual(Array.from({ length: CHUNKS }, (_, chunk) => chunk));
+  // Then from the start: what they needed may be gone.
+  await runRound();
+  expect(read[CHUNKS]).toBe(0);
 });

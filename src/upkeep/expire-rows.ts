@@ -9,6 +9,11 @@ export interface ExpireRowsOptions {
   readonly store: RowExpirer;
   readonly clock: Clock;
   readonly days: Pick<RetentionDays, 'events' | 'payloads' | 'deadLetters'>;
+  /**
+   * Where the next round continues, by tenant. Events that a dead letter needs stay, and there may be more of them than a round reads:
+   * if each round began with them, the events after them would never be deleted.
+   */
+  readonly tenantPositions: Map<string, Uuid>;
   readonly onDeadLettersExpired: (count: number, endpointIds: readonly Uuid[]) => void;
   readonly onProblem: (what: string, error: unknown) => void;
 }
@@ -80,6 +85,7 @@ async function expireTenantEvents(options: ExpireRowsOptions, isStopped: () => b
     store,
     clock,
     days: { events },
+    tenantPositions,
   } = options;
   for (const { tenant, days } of await store.listTenantRetentions()) {
     // The global retention may have become shorter since: then upkeep drops the whole partitions first.
@@ -87,11 +93,14 @@ async function expireTenantEvents(options: ExpireRowsOptions, isStopped: () => b
     const cutoffMs = cutoffOf(days, clock.now())!;
     await attempt(options, 'delete expired events of a tenant', async () => {
       const inChunk = halvingChunks(ROWS_PER_CHUNK, isStopped);
-      let after: Uuid | null = null;
       for (let chunks = 0; chunks < CHUNKS_PER_ROUND && !isStopped(); chunks += 1) {
-        const from: Uuid | null = after;
-        after = await inChunk((max) => store.deleteTenantEvents(tenant, cutoffMs, from, max));
-        if (after === null) return;
+        const from = tenantPositions.get(tenant) ?? null;
+        const after = await inChunk((max) => store.deleteTenantEvents(tenant, cutoffMs, from, max));
+        if (after === null) {
+          tenantPositions.delete(tenant);
+          return;
+        }
+        tenantPositions.set(tenant, after);
       }
     });
   }

@@ -1,4 +1,5 @@
 import type { Clock } from '../domain/clock.ts';
+import type { Uuid } from '../domain/ids.ts';
 import type { RetentionDays } from '../domain/retention.ts';
 import type { RetentionStore } from '../ports/retention-store.ts';
 import type { UpkeepStore } from '../ports/upkeep-store.ts';
@@ -40,6 +41,7 @@ const REDACT_BATCHES = 100;
 export class Upkeep extends Recurring {
   readonly #options: UpkeepOptions;
   #isPaused = false;
+  readonly #tenantPositions = new Map<string, Uuid>();
 
   constructor(options: UpkeepOptions) {
     super(options.clock, options.everyMs);
@@ -48,7 +50,7 @@ export class Upkeep extends Recurring {
 
   protected override async work(): Promise<void> {
     const { store, retention, clock } = this.#options;
-    const ofRetention = { ...this.#options, store: retention };
+    const ofRetention = { ...this.#options, store: retention, tenantPositions: this.#tenantPositions };
     // Also ends a round in which the clock jumps.
     const isStopped = (): boolean => this.isStopped || clock.isSteady === false;
     await this.#attempt('run upkeep', async () => {

@@ -7,7 +7,7 @@ import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { openTarget, readManifests, verifyDay } from '../../src/archive/index.ts';
 import { readValues } from '../../src/archive/part-reader.ts';
 import { dayOf } from '../../src/domain/archive.ts';
-import { newEventId, newId, publicId, type Uuid } from '../../src/domain/ids.ts';
+import { newEventId, newId, parsePublicId, publicId, type Uuid } from '../../src/domain/ids.ts';
 import type { ArchiveStore } from '../../src/ports/archive-store.ts';
 import { StoreError } from '../../src/ports/store-error.ts';
 import { ADVISORY_LOCKS } from '../../src/postgres/advisory-locks.ts';
@@ -17,7 +17,14 @@ import { newArchive } from '../support/archive-folder.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { contentOf, filesIn, oldEventsIn } from '../support/old-events.ts';
-import { expectStatus, MAIN, startTestPosthorn } from '../support/posthorn.ts';
+import {
+  createEndpoint,
+  expectStatus,
+  MAIN,
+  newReceiver,
+  startTestPosthorn,
+  untilDeliveries,
+} from '../support/posthorn.ts';
 import { startProcess } from '../support/processes.ts';
 import { createDay, dropPartitions, keepDays, startOfDay } from '../support/retention.ts';
 
@@ -54,6 +61,32 @@ const taskOf = async (id: Uuid) =>
       [id],
     )
   )[0]!;
+
+/** Holds up every statement that inserts into this table, until `release` is called. */
+async function holdUpInserts(
+  table: string,
+): Promise<{ release(): Promise<unknown>; waiting(): Promise<number> }> {
+  await database.query(
+    `create function public.hold_up() returns trigger language plpgsql as
+       $$ begin perform pg_advisory_xact_lock(1); return new; end $$`,
+  );
+  await database.query(
+    `create trigger hold_up before insert on posthorn.${table} for each row execute function public.hold_up()`,
+  );
+  const blocker = new pg.Client({ connectionString: database.url });
+  await blocker.connect();
+  onTestFinished(() => blocker.end());
+  await blocker.query('select pg_advisory_lock(1)');
+  return {
+    release: () => blocker.query('select pg_advisory_unlock(1)'),
+    waiting: async () =>
+      (
+        await database.query(
+          "select from pg_stat_activity where wait_event = 'advisory' and datname = current_database()",
+        )
+      ).length,
+  };
+}
 
 /** As if the process had lost the database before it marked the partition as verified. */
 const withoutMark = (inner: ArchiveStore): ArchiveStore => ({
@@ -240,30 +273,14 @@ describe('LIF-3: an event that is expunged while it is restored', () => {
     await archiveAll(database, { url });
     const task = await orderRestore(50);
 
-    // Holds the restore up after it has read the tombstones and before it commits.
-    await database.query(
-      `create function public.hold_up() returns trigger language plpgsql as
-         $$ begin perform pg_advisory_xact_lock(1); return new; end $$`,
-    );
-    await database.query(
-      `create trigger hold_up before insert on posthorn.${kind} for each row execute function public.hold_up()`,
-    );
-    const blocker = new pg.Client({ connectionString: database.url });
-    await blocker.connect();
-    onTestFinished(() => blocker.end());
-    await blocker.query('select pg_advisory_lock(1)');
+    // After it has read the tombstones and before it commits.
+    const { release, waiting } = await holdUpInserts(kind);
     const run = runArchiveOnce(database, { url });
-    const waiting = async () =>
-      (
-        await database.query(
-          "select from pg_stat_activity where wait_event = 'advisory' and datname = current_database()",
-        )
-      ).length;
     await eventually('the restore waits', async () => (await waiting()) === 1);
     const expunged = expectStatus(posthorn.api('DELETE', `/v1/events/${publicId('evt', id)}/payload`), 204);
     // It waits for the restore, or it has ended.
     await Promise.race([expunged, eventually('the expunge waits', async () => (await waiting()) === 2)]);
-    await blocker.query('select pg_advisory_unlock(1)');
+    await release();
     await Promise.all([run, expunged]);
     expect(await taskOf(task)).toEqual({ state: 'done', error: null });
     const left = await database.query(
@@ -272,6 +289,34 @@ describe('LIF-3: an event that is expunged while it is restored', () => {
     );
     expect(left).toEqual([]);
   });
+});
+
+test('LIF-2: a delivery that is replayed while it is restored again is not in the history and in the queue', async () => {
+  const { url } = await newArchive();
+  const posthorn = await startTestPosthorn({ database });
+  onTestFinished(() => posthorn.stop());
+  const receiver = await newReceiver();
+  const endpoint = await createEndpoint(posthorn, { tenant: 'acme', url: receiver.url, paused: true });
+  await createDay(database, startOfDay(50));
+  const endpointId = parsePublicId('ep', endpoint.id)!;
+  const { id, deliveryId } = await store(50, 'delivered', { endpointId });
+  await archiveAll(database, { url });
+  await orderRestore(50);
+  await runArchiveOnce(database, { url });
+
+  const again = await orderRestore(50);
+  const { release, waiting } = await holdUpInserts('deliveries');
+  const run = runArchiveOnce(database, { url });
+  await eventually('the restore waits', async () => (await waiting()) === 1);
+  await expectStatus(posthorn.api('POST', `/v1/deliveries/${publicId('dlv', deliveryId)}/replay`), 202);
+  await release();
+  await run;
+  expect(await taskOf(again)).toEqual({ state: 'done', error: null });
+  expect(await database.query('select id from posthorn.queue')).toEqual([{ id: deliveryId }]);
+  expect(await database.query('select id from posthorn.deliveries')).toEqual([]);
+  await expectStatus(posthorn.api('PATCH', `/v1/endpoints/${endpoint.id}`, { paused: false }), 200);
+  await untilDeliveries(posthorn, publicId('evt', id), 'delivered');
+  expect(receiver.requests).toHaveLength(1);
 });
 
 test('LIF-3: events stay until their attempts are archived with the tenant of the event', async () => {

@@ -1,4 +1,4 @@
-import { appendFile, chmod, rm, symlink, writeFile } from 'node:fs/promises';
+import { appendFile, chmod, mkdir, rename, rm, rmdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
@@ -122,6 +122,32 @@ describe('LIF-2: archive', () => {
           return inner.readRows(kind, range, maxRows, maxBytes);
         },
       }));
+    });
+
+    test('a directory that is unmounted half-way: the empty mount point is not the archive', async () => {
+      const { folder, url } = await newArchive();
+      let isMounted = true;
+      const unmount = async (): Promise<void> => {
+        if (!isMounted) return;
+        isMounted = false;
+        await rename(folder, `${folder}.disk`);
+        await mkdir(folder);
+      };
+      onTestFinished(() => rm(`${folder}.disk`, { recursive: true, force: true }));
+      await expectFailure(url, /is not the directory that it was/, (inner) => ({
+        ...inner,
+        // No file of the archive is open at this moment.
+        async readLastTombstone() {
+          await unmount();
+          return inner.readLastTombstone();
+        },
+      }));
+      expect(await filesIn(folder)).toEqual([]);
+      // It is mounted again.
+      await rmdir(folder);
+      await rename(`${folder}.disk`, folder);
+      await runArchiveOnce(database, { url });
+      expect(await dropArchived(database)).toContainEqual(expect.stringMatching(/^deliveries_/));
     });
 
     test('a row that cannot be read', async () => {

@@ -23,6 +23,8 @@ const SPOOL = '.unfinished';
 export class FileTarget implements ArchiveTarget {
   readonly url: string;
   readonly #root: string;
+  /** Device and inode of the directory. Null: it was not used yet. */
+  #identity: string | null = null;
 
   constructor(url: string, root: string) {
     this.url = url;
@@ -49,9 +51,10 @@ export class FileTarget implements ArchiveTarget {
     await this.#checkRoot();
     await this.#try('write to', async () => {
       const target = path.join(this.#root, name);
-      await mkdir(path.dirname(target), { recursive: true });
+      const folder = path.dirname(target);
+      const firstMade = await mkdir(folder, { recursive: true });
       await rename(file, target);
-      await syncFolder(path.dirname(target));
+      for (const changed of changedFolders(folder, firstMade)) await syncFolder(changed);
     });
   }
 
@@ -62,6 +65,7 @@ export class FileTarget implements ArchiveTarget {
   }
 
   async readText(name: string): Promise<string | null> {
+    await this.#checkRoot();
     try {
       return await readFile(path.join(this.#root, name), 'utf8');
     } catch (error) {
@@ -81,6 +85,7 @@ export class FileTarget implements ArchiveTarget {
   }
 
   async withFile<T>(name: string, read: (file: string) => Promise<T>): Promise<T> {
+    await this.#checkRoot();
     const file = path.join(this.#root, name);
     await this.#try('read', () => stat(file));
     return read(file);
@@ -105,15 +110,25 @@ export class FileTarget implements ArchiveTarget {
   }
 
   async remove(name: string): Promise<void> {
+    await this.#checkRoot();
     await this.#try('write to', () => rm(path.join(this.#root, name), { force: true }));
   }
 
-  /** Does not create it: if a mount is missing, the archive would be written to the disk below it. */
+  /**
+   * Does not create it: if a mount is missing, the archive would be written to the disk below it. For the same reason it must stay the
+   * directory that it was: after an unmount, an empty directory has its name.
+   */
   async #checkRoot(): Promise<void> {
-    const found = await stat(this.#root).catch(() => null);
+    const found = await stat(this.#root, { bigint: true }).catch(() => null);
     if (found === null || !found.isDirectory())
       throw new ArchiveError(
         `The directory ${this.#root} of POSTHORN_ARCHIVE_URL does not exist. Create it, or mount it.`,
+      );
+    const identity = `${found.dev}:${found.ino}`;
+    this.#identity ??= identity;
+    if (identity !== this.#identity)
+      throw new ArchiveError(
+        `The directory ${this.#root} of POSTHORN_ARCHIVE_URL is not the directory that it was when this run began. Mount it again.`,
       );
   }
 
@@ -141,6 +156,18 @@ function describe(what: string, root: string, error: unknown): Error {
   return new Kind(`Posthorn cannot ${what} the archive ${root}: ${REASONS[code] ?? message}.`, {
     cause: error,
   });
+}
+
+/**
+ * The directories that have a new entry after a file was put into `folder`. `firstMade` is the outermost directory that was created
+ * for it. A partition is dropped soon after, so a power failure must not lose the entry of a new directory either.
+ */
+export function changedFolders(folder: string, firstMade: string | undefined): string[] {
+  const changed = [folder];
+  if (firstMade === undefined) return changed;
+  for (let made = folder; made.length >= firstMade.length; made = path.dirname(made))
+    changed.push(path.dirname(made));
+  return changed;
 }
 
 async function syncFolder(folder: string): Promise<void> {

@@ -164,12 +164,26 @@ async function insertRows(client: Client, kind: ArchiveKind, rows: readonly Arch
       ? `where not exists (select from posthorn.queue q where q.id = t.id)
            and not exists (select from posthorn.dead_letters d where d.id = t.id)`
       : '';
-  await client.query(
+  const { rows: inserted } = await client.query<{ id: Uuid }>(
     `insert into posthorn.${kind} (${names})
-     select ${values} from unnest(${arrays}) as t(${names}) ${unlessWaiting} on conflict do nothing`,
+     select ${values} from unnest(${arrays}) as t(${names}) ${unlessWaiting} on conflict do nothing returning id`,
     columns.map(([name]) =>
       rows.map((row) => toParameter(name, (row as unknown as Record<string, unknown>)[name])),
     ),
+  );
+  if (kind === 'deliveries') await removeReplayed(client, inserted);
+}
+
+/**
+ * A replay that moved a delivery into the queue while the insert ran: the insert waited for the replay, but did not see the queue. With
+ * two rows of a delivery, its result could never be recorded.
+ */
+async function removeReplayed(client: Client, inserted: readonly { readonly id: Uuid }[]): Promise<void> {
+  await client.query(
+    `delete from posthorn.deliveries h
+      where h.id = any ($1::uuid[])
+        and (exists (select from posthorn.queue q where q.id = h.id) or exists (select from posthorn.dead_letters d where d.id = h.id))`,
+    [inserted.map(({ id }) => id)],
   );
 }
 
