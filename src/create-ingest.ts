@@ -248,5 +248,5 @@ function createSchemaCheck({ catalogue, catalogueStore, clock }: IngestPorts, st
     metrics: stages.schemaMetrics,
     onProblem: stages.onProblem,
   });
-  return { check: new SchemaCheck({ catalogue, failures }), failures };
+  return { check: new SchemaCheck({ catalogue, failures, clock }), failures };
 }

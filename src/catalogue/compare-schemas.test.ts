@@ -60,9 +60,10 @@ describe('VER-3: changes of a schema, as a consumer of the old one sees them', (
       'a',
     ],
   ])('additive: %s', (_what, before, after, kind, path) => {
-    const { verdict, changes } = compare(before, after);
+    const { verdict, changes, advice } = compare(before, after);
     expect(verdict).toBe('additive');
     expect(changes).toContainEqual(expect.objectContaining({ path, kind, breaking: false }));
+    expect(advice).toEqual([expect.stringContaining('at once')]);
   });
 
   test.each<[string, object, object, ChangeKind, string]>([
@@ -124,6 +125,9 @@ describe('VER-3: changes of a schema, as a consumer of the old one sees them', (
       changes: [{ path: 'a', kind: 'renamed' }],
       advice: [expect.stringContaining('Rename by dual write')],
     });
+    const both = { type: 'object', required: ['a', 'b'], properties: { a: text, b: text } };
+    expect(compare(required('a'), both).changes).toMatchObject([{ path: 'b', kind: 'added' }]);
+    expect(compare(both, required('a')).changes).toMatchObject([{ path: 'b', kind: 'removed' }]);
   });
 
   test('a schema is compatible with itself, also a recursive one', () => {

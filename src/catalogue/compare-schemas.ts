@@ -37,7 +37,7 @@ export interface SchemaChange {
 export interface SchemaDifference {
   readonly verdict: 'additive' | 'breaking';
   readonly changes: readonly SchemaChange[];
-  /** What to do about breaking changes. Empty: nothing. */
+  /** How to make the changes safely. Empty: there are none. */
   readonly advice: readonly string[];
 }
 
@@ -53,6 +53,7 @@ const MIRRORED: Readonly<Record<Violation['kind'], ChangeKind>> = {
   undecided: 'tightened',
 };
 
+const ADDITIVE_ADVICE = 'Publish it at once: no receiver of the old version breaks.';
 const ADVICE: Readonly<Partial<Record<ChangeKind, string>>> = {
   renamed:
     'Rename by dual write: publish the old and the new field side by side, deprecate the old one, and remove it after its sunset.',
@@ -91,10 +92,11 @@ export function compareSchemas(
       }),
     );
   const changes = unique([...breaking, ...additive]);
+  const isAdditive = breaking.length === 0;
   return {
-    verdict: breaking.length > 0 ? 'breaking' : 'additive',
+    verdict: isAdditive ? 'additive' : 'breaking',
     changes: changes.slice(0, MAX_CHANGES),
-    advice: [...new Set(changes.flatMap(({ kind, breaking }) => (breaking && ADVICE[kind]) || []))],
+    advice: isAdditive ? changes.slice(0, 1).map(() => ADDITIVE_ADVICE) : adviceOn(changes),
   };
 }
 
@@ -102,11 +104,19 @@ const ANYTHING: NormalizedSchema = { root: true, definitions: new Map() };
 
 const toChange = ({ path, kind, message }: Violation) => ({ path, kind, message });
 
+const adviceOn = (changes: readonly SchemaChange[]): string[] => [
+  ...new Set(changes.flatMap(({ kind, breaking }) => (breaking && ADVICE[kind]) || [])),
+];
+
 function unique(changes: readonly SchemaChange[]): SchemaChange[] {
-  const removedPaths = new Set(
-    changes.filter(({ kind }) => kind === 'removed' || kind === 'renamed').map(({ path }) => path),
+  const pathsOf = (...kinds: ChangeKind[]) =>
+    new Set(changes.filter(({ kind }) => kinds.includes(kind)).map(({ path }) => path));
+  const removed = pathsOf('removed', 'renamed');
+  const added = pathsOf('added');
+  const listed = changes.filter(
+    ({ path, kind }) =>
+      !((kind === 'optional' && removed.has(path)) || (kind === 'required' && added.has(path))),
   );
-  const listed = changes.filter(({ path, kind }) => kind !== 'optional' || !removedPaths.has(path));
   return [...new Map(listed.map((change) => [`${change.path}\n${change.kind}`, change])).values()];
 }
 

@@ -11,7 +11,7 @@ import type { CompiledSchema } from './compile-schema.ts';
 import { compileStored } from './read-schema.ts';
 
 export interface KnownType extends CatalogueType {
-  /** The newest active version. */
+  /** The version of events that name none. */
   readonly latest: string | null;
 }
 

@@ -17,6 +17,7 @@ import {
   CONVERSION_HEADER,
   type ConversionNote,
   deprecationHeaders,
+  endOf,
   writeConversionNote,
 } from '../domain/conversion-header.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
@@ -143,6 +144,17 @@ export class Conversions implements PayloadConverter {
 
   expunge(eventId: Uuid): void {
     this.#cache.expunge(eventId);
+  }
+
+  announceEnds(events: readonly EventContent[]): Readonly<Record<string, string>> | null {
+    const { versions } = this.#options;
+    if (!versions.hasDeprecations) return null;
+    return deprecationHeaders(
+      events.map(({ id, type, schemaVersion }) => {
+        const version = versionOfEvent(versions.versionsOf(type), schemaVersion, timeOfId(id));
+        return endOf(versions.deprecationOf(type), version);
+      }),
+    );
   }
 
   convert(request: ConversionRequest, done: Done): void {
@@ -351,7 +363,9 @@ export class Conversions implements PayloadConverter {
 
   /** `version` is the one that is sent. Null: it is not known. */
   #ready(event: EventContent, version: TypeVersion | null, note: ConversionNote | null): ConversionResult {
-    const deprecation = deprecationHeaders(this.#options.versions.deprecationOf(event.type), version);
+    const deprecation = deprecationHeaders([
+      endOf(this.#options.versions.deprecationOf(event.type), version),
+    ]);
     if (note === null) return { kind: 'ready', event, headers: deprecation };
     return {
       kind: 'ready',

@@ -29,6 +29,7 @@ const send = process.send!.bind(process);
 const { parse, stringify, rawJSON } = JSON as unknown as JsonWithSources;
 const { isFinite: isFiniteNumber } = Number;
 const { isView } = ArrayBuffer;
+const { isArray } = Array;
 const decoder = new TextDecoder();
 const encoder = new TextEncoder();
 const decode = decoder.decode.bind(decoder);
@@ -165,15 +166,17 @@ function toJson(value: unknown): string {
   return text;
 }
 
-/** `JSON.stringify` would silently write null or {} for these. */
-function refuseOtherThanJson(key: string, value: unknown): unknown {
+/** `JSON.stringify` would silently write null or {} for these. It calls this with the object that has the field as `this`. */
+function refuseOtherThanJson(this: unknown, key: string, value: unknown): unknown {
   const isRefused =
     (typeof value === 'number' && !isFiniteNumber(value)) ||
     typeof value === 'function' ||
     typeof value === 'symbol' ||
     typeof value === 'bigint' ||
+    (value === undefined && isArray(this)) ||
     value instanceof Map ||
     value instanceof Set ||
+    value instanceof Promise ||
     isView(value);
   if (isRefused) throw new Error(`"${key}" of its result is not JSON (${nameOf(value)})`);
   return value;

@@ -212,7 +212,7 @@ export function attemptHeaders(
 const BATCH_TYPE = 'posthorn.batch';
 
 /**
- * All headers of a batch but the signature. Headers that describe a single event are left out: every envelope has the id
+ * All headers of a batch but the signature. Headers that identify a single event are left out: every envelope has the id
  * and the type of its event. Headers that producers gave their events are not sent.
  */
 export function batchHeaders(
@@ -227,6 +227,7 @@ export function batchHeaders(
   headers['posthorn-attempt'] = String(facts.number);
   if (facts.event.isTest === true) headers['posthorn-test'] = 'true';
   if (facts.retryReason !== null) headers['posthorn-retry-reason'] = facts.retryReason;
+  if (facts.versionHeaders !== null) Object.assign(headers, facts.versionHeaders);
   return headers;
 }
 

@@ -15,7 +15,7 @@ import type { WaitingDelivery } from '../domain/delivery.ts';
 import { newId, type Uuid } from '../domain/ids.ts';
 import type { AttemptOutcome, Verdict } from '../domain/outcome.ts';
 import type { HealthChange, SettledAttempt } from '../ports/delivery-queue.ts';
-import type { AttemptRequest, RequestSender, ResultRecorder } from '../ports/stages.ts';
+import type { AttemptRequest, PayloadConverter, RequestSender, ResultRecorder } from '../ports/stages.ts';
 import type { AttemptObserver } from './attempts-options.ts';
 import type { Batch, BatchComposer } from './batch-composer.ts';
 import type { BatchRecorder } from './batch-recorder.ts';
@@ -38,6 +38,7 @@ export interface BatchAttemptsOptions {
   readonly payloads: Pick<Payloads, 'isExpunged'>;
   readonly composer: Pick<BatchComposer, 'compose'>;
   readonly recorder: Pick<BatchRecorder, 'recordStart' | 'recordEnd'>;
+  readonly converter: Pick<PayloadConverter, 'announceEnds'> | null;
   readonly sender: RequestSender;
   readonly settler: ResultRecorder;
   readonly scheduler: Pick<Scheduler, 'release'>;
@@ -155,8 +156,8 @@ export class BatchAttempts {
     const request: AttemptRequest = {
       endpoint: lane.endpoint,
       event: events[0]!,
-      // An endpoint with batches pins no version.
-      versionHeaders: null,
+      // An endpoint with batches pins no version, so nothing is converted.
+      versionHeaders: this.#options.converter?.announceEnds(events) ?? null,
       batch: { id: batch.id, events },
       deliveryId: delivery.id,
       number: delivery.attempts + 1,

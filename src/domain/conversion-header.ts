@@ -44,16 +44,23 @@ export function readConversionNote(headers: Readonly<Record<string, string>>): C
   return reason === undefined ? null : { status: 'as_published', reason };
 }
 
+/** The earlier times of an event type and of its version. */
+export const endOf = (type: Deprecation | null, version: Omit<TypeVersion, 'name'> | null): Deprecation => ({
+  deprecatedAt: earlier(type?.deprecatedAt ?? null, version && sinceWhen(version)),
+  sunsetAt: earlier(type?.sunsetAt ?? null, version?.sunsetAt ?? null),
+});
+
 /**
- * `deprecation` (RFC 9745) and `sunset` (RFC 8594) of what is sent: the earlier times of the event type and of the version.
- * Null: neither header applies.
+ * `deprecation` (RFC 9745) and `sunset` (RFC 8594) of what is sent: the earliest times of the events in the request. Null:
+ * neither header applies.
  */
-export function deprecationHeaders(
-  type: Deprecation | null,
-  version: Omit<TypeVersion, 'name'> | null,
-): Readonly<Record<string, string>> | null {
-  const deprecatedAt = earlier(type?.deprecatedAt ?? null, version && sinceWhen(version));
-  const sunsetAt = earlier(type?.sunsetAt ?? null, version?.sunsetAt ?? null);
+export function deprecationHeaders(ends: readonly Deprecation[]): Readonly<Record<string, string>> | null {
+  let deprecatedAt: number | null = null;
+  let sunsetAt: number | null = null;
+  for (const end of ends) {
+    deprecatedAt = earlier(deprecatedAt, end.deprecatedAt);
+    sunsetAt = earlier(sunsetAt, end.sunsetAt);
+  }
   if (deprecatedAt === null && sunsetAt === null) return null;
   return {
     ...(deprecatedAt !== null && { deprecation: `@${Math.floor(deprecatedAt / 1000)}` }),

@@ -24,9 +24,13 @@ export function isVersionDate(text: string): boolean {
   return !Number.isNaN(time) && new Date(time).toISOString().startsWith(text);
 }
 
-/** Returns the newest active version, or null if none is active. `versions`: in the order of their creation. */
+/**
+ * Returns the newest active version; if none is active, the newest deprecated one, which is still in use; otherwise null.
+ * `versions`: in the order of their creation.
+ */
 export function latestVersion<V extends { readonly status: VersionStatus }>(
   versions: readonly V[],
 ): V | null {
-  return versions.findLast(({ status }) => status === 'active') ?? null;
+  const newest = (wanted: VersionStatus) => versions.findLast(({ status }) => status === wanted);
+  return newest('active') ?? newest('deprecated') ?? null;
 }

@@ -11,16 +11,19 @@
  */
 import type { CompiledSchema } from '../catalogue/compile-schema.ts';
 import type { EventCatalogue, KnownType } from '../catalogue/event-catalogue.ts';
+import type { Clock } from '../domain/clock.ts';
 import { type NewEvent, RESERVED_TYPE_PREFIX } from '../domain/event.ts';
 import type { ValidationMode } from '../domain/event-type-version.ts';
 import { type FieldError, Problem } from '../domain/problem.ts';
 import type { CatalogueVersion } from '../ports/catalogue-store.ts';
+import { CheckTurns } from './check-turns.ts';
 import type { SchemaFailures } from './schema-failures.ts';
 import { storeDidNotAnswer } from './store-problems.ts';
 
 export interface SchemaCheckOptions {
   readonly catalogue: Pick<EventCatalogue, 'typeOf' | 'modeOf' | 'schemaOf'>;
   readonly failures: Pick<SchemaFailures, 'onRefused'>;
+  readonly clock: Pick<Clock, 'monotonic'>;
 }
 
 /** What an event is checked against: a schema, or the reason why it cannot be valid. */
@@ -30,9 +33,11 @@ type Expected =
 
 export class SchemaCheck {
   readonly #options: SchemaCheckOptions;
+  readonly #turns: CheckTurns;
 
   constructor(options: SchemaCheckOptions) {
     this.#options = options;
+    this.#turns = new CheckTurns(options.clock);
   }
 
   /**
@@ -62,7 +67,7 @@ export class SchemaCheck {
   }
 
   async #findErrors(
-    { data }: NewEvent,
+    { tenant, data }: NewEvent,
     { type, version }: Extract<Expected, { type: KnownType }>,
   ): Promise<readonly FieldError[]> {
     let schema: CompiledSchema | null;
@@ -71,7 +76,8 @@ export class SchemaCheck {
     } catch (error) {
       throw storeDidNotAnswer(error);
     }
-    return schema === null ? [] : schema.check(JSON.parse(data.toString('utf8')));
+    if (schema === null) return [];
+    return this.#turns.run(tenant, () => schema.check(JSON.parse(data.toString('utf8'))));
   }
 }
 

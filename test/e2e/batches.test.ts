@@ -1,5 +1,6 @@
 /** FAN-4: one request carries several events. */
 import { describe, expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import {
   attemptsOf,
   createEndpoint,
@@ -70,6 +71,31 @@ describe('FAN-4: batches', () => {
     const sent = await posthorn.api('GET', `/v1/deliveries/${delivery!.id}/attempts/1/request`);
     expect(sent.text).toBe(full!.body.toString());
     await expectStatus(posthorn.api('GET', '/v1/batches/bat_00000000000000000000000000'), 404);
+  });
+
+  test('VER-2: a batch announces the earliest end of the types and versions of its events', async () => {
+    const settle = (path: string, body: object) =>
+      expectStatus(posthorn.api('PUT', `/v1/event-types/${path}`, body), 201);
+    await settle('ending.type', { deprecated: true, sunset_at: '2031-01-01T00:00:00Z' });
+    await settle('ending.version/versions/v1', { status: 'deprecated', sunset_at: '2030-01-01T00:00:00Z' });
+    const { receiver, tenant } = await newBatchEndpoint({ max_events: 3, max_wait_ms: 60_000 });
+    const send = async (...types: string[]) => {
+      const count = receiver.requests.length;
+      const events = types.map((type) => ({ type, tenant, data: 1 }));
+      await expectStatus(posthorn.api('POST', '/v1/events/batch', { events }), 202);
+      return (await receiver.waitFor(count + 1))[count]!.headers;
+    };
+    // Until the process knows the catalogue.
+    await eventually('the ends are announced', async () => {
+      const { sunset } = await send('ending.type', 'a.b', 'ending.version');
+      return sunset === 'Tue, 01 Jan 2030 00:00:00 GMT';
+    });
+    expect(await send('a.b', 'ending.type', 'a.b')).toMatchObject({
+      deprecation: expect.stringMatching(/^@\d{10}$/),
+      sunset: 'Wed, 01 Jan 2031 00:00:00 GMT',
+    });
+    const plain = await send('a.b', 'a.b', 'a.b');
+    expect([plain.deprecation, plain.sunset]).toEqual([undefined, undefined]);
   });
 
   test('a batch never exceeds max_bytes, and a larger event goes alone', async () => {

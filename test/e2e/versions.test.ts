@@ -65,7 +65,7 @@ describe('VER-1: versions of event types', () => {
       put(type, '2026-04-01', { schema: settings.schema, status: 'deprecated' }),
       200,
     );
-    expect(replaced).toMatchObject({ description: '', status: 'deprecated', sunset_at: null, latest: false });
+    expect(replaced).toMatchObject({ description: '', status: 'deprecated', sunset_at: null, latest: true });
     await expectStatus(posthorn.api('DELETE', `/v1/event-types/${type}`), 204);
     await expectStatus(posthorn.api('GET', path), 404);
   });
@@ -84,6 +84,11 @@ describe('VER-1: versions of event types', () => {
     await expectStatus(put(type, 'v3', { status: 'active' }), 200);
     expect((await list()).latest).toBe('v3');
     expect(await shown()).toBe('v3');
+    // If none is active, the newest one that is still in use.
+    for (const version of ['v2', '2026-04-01', 'v1'])
+      await expectStatus(put(type, version, { status: 'deprecated' }), 200);
+    await expectStatus(put(type, 'v3', { status: 'retired' }), 200);
+    expect([(await list()).latest, await shown()]).toEqual(['v1', 'v1']);
     await expectStatus(posthorn.api('GET', '/v1/event-types/not.there/versions'), 404);
     await expectStatus(posthorn.api('GET', `/v1/event-types/${type}/versions/v9`), 404);
   });
@@ -155,6 +160,17 @@ describe('VER-1: payloads are checked when they are accepted', () => {
       const unknown = await expectStatus(send({ type, tenant, data, schema_version }), 422);
       expect(unknown.body.errors).toMatchObject([{ path: 'schema_version' }]);
     }
+  });
+
+  test('deprecating the only version does not end the check of events that name none', async () => {
+    const [type, tenant] = [newType(), newTenant()];
+    await expectStatus(put(type, 'v1', { schema }), 201);
+    await expectStatus(posthorn.api('PUT', `/v1/event-types/${type}`, { validation: 'strict' }), 200);
+    await expectStatus(put(type, 'v1', { schema, status: 'deprecated' }), 200);
+    const refused = await expectStatus(send({ type, tenant, data: {} }), 422);
+    expect(refused.body.detail).toContain(`${type}, version v1`);
+    const { body: accepted } = await expectStatus(send({ type, tenant, data: { id: 'a' } }), 202);
+    expect(await getEvent(accepted.id)).toMatchObject({ schema_version: 'v1', schema_errors: [] });
   });
 
   test('warn: an invalid payload is stored, delivered, flagged, counted and listed', async () => {
@@ -437,6 +453,10 @@ describe('VER-1: the catalogue as a file', () => {
     expect(await run('pull', pulled)).toMatchObject({ code: 0 });
     const { event_types } = JSON.parse(await readFile(pulled, 'utf8'));
     expect(Object.keys(event_types[type].versions)).toEqual(['v1', 'v2']);
+    // What has its default is left out.
+    expect(event_types[type].versions.v2).toEqual({
+      schema: { type: 'object', required: ['id'], properties: { id: { type: 'integer' } } },
+    });
     const types = await run('types');
     expect(types.output).toContain(`| Envelope<"${type}", "v2", `);
 

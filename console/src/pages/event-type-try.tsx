@@ -64,7 +64,7 @@ export function TryCard({ path, versions }: TryCardProps) {
           <div className="form-grid">
             <SelectField
               label="Written in version"
-              options={[['', 'The latest active one'], ...names]}
+              options={[['', 'The latest one'], ...names]}
               value={from}
               onChange={setFrom}
             />

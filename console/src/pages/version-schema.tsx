@@ -1,5 +1,5 @@
 import { JsonBlock } from '../ui/code-block.tsx';
-import { listSchemaFields, type SchemaField } from '../ui/schema-fields.ts';
+import { listSchemaFields, MAX_FIELDS, type SchemaField } from '../ui/schema-fields.ts';
 import { type Column, Table } from '../ui/table.tsx';
 
 const COLUMNS: readonly Column<SchemaField>[] = [
@@ -30,6 +30,7 @@ export function VersionSchema({ schema, version }: { schema: unknown; version: s
           columns={COLUMNS}
           empty={null}
         />
+        {fields.length === MAX_FIELDS && <p className="faint">The first {MAX_FIELDS} fields.</p>}
       </div>
       <details>
         <summary>As JSON</summary>

@@ -10,39 +10,67 @@ export interface SchemaField {
 
 type Schema = Readonly<Record<string, unknown>>;
 const MAX_DEPTH = 8;
+/** References may multiply the fields of a small schema without end. */
+export const MAX_FIELDS = 300;
 
 const isSchema = (value: unknown): value is Schema =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Lists the fields in the order of the schema, nested ones after their parents. Empty: the schema names no fields. */
+/** The references that are being followed, and the path where each begins. */
+type OpenReferences = ReadonlyMap<unknown, string>;
+
+/**
+ * Lists the fields in the order of the schema, nested ones after their parents, at most `MAX_FIELDS`. Empty: the schema names
+ * no fields.
+ */
 export function listSchemaFields(schema: unknown): SchemaField[] {
-  return isSchema(schema) ? listFields(schema, '', schema, 0) : [];
+  if (!isSchema(schema)) return [];
+  const found: SchemaField[] = [];
+  addFields(schema, '', schema, new Map([['#', '']]), found);
+  return found;
 }
 
-function listFields(schema: Schema, path: string, root: Schema, depth: number): SchemaField[] {
-  if (depth > MAX_DEPTH) return [];
+function addFields(
+  schema: Schema,
+  path: string,
+  root: Schema,
+  open: OpenReferences,
+  found: SchemaField[],
+): void {
+  if (open.size > MAX_DEPTH || path.split(/[.[]/).length > MAX_DEPTH) return;
+  const { $ref: reference } = schema;
+  if (open.has(reference)) return;
+  const deeper = reference === undefined ? open : new Map(open).set(reference, path);
   const { properties, items, required } = resolve(schema, root);
-  if (isSchema(items)) return listFields(items, `${path}[]`, root, depth + 1);
-  if (!isSchema(properties)) return [];
+  if (isSchema(items)) return addFields(items, `${path}[]`, root, deeper, found);
+  if (!isSchema(properties)) return;
   const needed = Array.isArray(required) ? required : [];
-  return Object.entries(properties).flatMap(([name, value]) => {
-    const field = isSchema(value) ? resolve(value, root) : {};
+  for (const [name, value] of Object.entries(properties)) {
+    if (found.length >= MAX_FIELDS) return;
+    const part = isSchema(value) ? value : {};
+    const field = resolve(part, root);
     const fieldPath = path === '' ? name : `${path}.${name}`;
-    return [
-      {
-        path: fieldPath,
-        type: describeType(field, root),
-        isRequired: needed.includes(name),
-        description: typeof field.description === 'string' ? field.description : '',
-      },
-      ...listFields(field, fieldPath, root, depth + 1),
-    ];
-  });
+    found.push({
+      path: fieldPath,
+      type: describeType(field, root) + describeRepetition(part, field, deeper),
+      isRequired: needed.includes(name),
+      description: typeof field.description === 'string' ? field.description : '',
+    });
+    addFields(part, fieldPath, root, deeper, found);
+  }
+}
+
+/** Where the fields of a part are listed already, if the schema refers to itself. */
+function describeRepetition(part: Schema, field: Schema, open: OpenReferences): string {
+  const path = open.get(part.$ref) ?? (isSchema(field.items) ? open.get(field.items.$ref) : undefined);
+  if (path === undefined) return '';
+  return path === '' ? ', like the data itself' : `, like ${path}`;
 }
 
 /** Follows a reference inside the schema, such as `#/$defs/money`. */
 function resolve(schema: Schema, root: Schema): Schema {
   const { $ref: reference } = schema;
+  if (reference === '#') return { ...root, ...schema };
   if (typeof reference !== 'string' || !reference.startsWith('#/')) return schema;
   const target = reference
     .slice(2)

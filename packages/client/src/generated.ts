@@ -216,7 +216,7 @@ export interface Compatibility {
     breaking: boolean;
     message: string;
   })[];
-  /** How to make the breaking changes safely. */
+  /** How to make the changes safely. */
   advice: string[];
 }
 
@@ -837,7 +837,7 @@ export interface EventTypeVersion {
   /** `draft`: not published yet. `active`: in use. `deprecated`: still in use, to be replaced. `retired`: no longer published. */
   status: 'draft' | 'active' | 'deprecated' | 'retired';
   sunset_at: Time | null;
-  /** True for the newest active version. */
+  /** True for the version of events that name none. */
   latest: boolean;
   created_at: Time;
   updated_at: Time;
@@ -889,7 +889,7 @@ export interface EventTypeVersionStored {
   /** `draft`: not published yet. `active`: in use. `deprecated`: still in use, to be replaced. `retired`: no longer published. */
   status: 'draft' | 'active' | 'deprecated' | 'retired';
   sunset_at: Time | null;
-  /** True for the newest active version. */
+  /** True for the version of events that name none. */
   latest: boolean;
   created_at: Time;
   updated_at: Time;
@@ -1951,7 +1951,7 @@ export interface VersionDiff {
     breaking: boolean;
     message: string;
   })[];
-  /** How to make the breaking changes safely. */
+  /** How to make the changes safely. */
   advice: string[];
 }
 

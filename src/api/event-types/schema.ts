@@ -59,7 +59,10 @@ export const EventTypeSchema = Type.Object(
     sunset_at: Nullable(Time),
     validation: ValidationField,
     latest_version: Nullable(
-      Type.String({ description: 'The newest active version. Null: the type has none.' }),
+      Type.String({
+        description:
+          'The newest active version, or the newest deprecated one if none is active. Null: there is neither.',
+      }),
     ),
     created_at: Time,
     updated_at: Time,

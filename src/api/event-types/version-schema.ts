@@ -53,7 +53,7 @@ export const EventTypeVersionSchema = Type.Object(
     example: Type.Unknown(),
     status: StatusField,
     sunset_at: Nullable(Time),
-    latest: Type.Boolean({ description: 'True for the newest active version.' }),
+    latest: Type.Boolean({ description: 'True for the version of events that name none.' }),
     created_at: Time,
     updated_at: Time,
   },
@@ -76,7 +76,10 @@ export const EventTypeVersionPage = Type.Object(
   {
     data: Type.Array(EventTypeVersionSchema),
     latest: Nullable(
-      Type.String({ description: 'The newest active version. An event without `schema_version` has it.' }),
+      Type.String({
+        description:
+          'The newest active version, or the newest deprecated one if none is active. An event without `schema_version` has it.',
+      }),
     ),
     next_cursor: Type.Null({ description: 'There is one page only.' }),
   },
@@ -115,12 +118,12 @@ const difference = {
       message: Type.String(),
     }),
   ),
-  advice: Type.Array(Type.String(), { description: 'How to make the breaking changes safely.' }),
+  advice: Type.Array(Type.String(), { description: 'How to make the changes safely.' }),
 };
 const exampleDifference = {
   verdict: 'additive' as const,
   changes: [{ path: 'currency', kind: 'added' as const, breaking: false, message: 'was added' }],
-  advice: [],
+  advice: ['Publish it at once: no receiver of the old version breaks.'],
 };
 export const VersionDiff = Type.Object(difference, { title: 'VersionDiff', examples: [exampleDifference] });
 

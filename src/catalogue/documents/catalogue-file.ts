@@ -53,6 +53,7 @@ const DEFAULTS: Json = {
   example: null,
   deprecated: false,
   validation: null,
+  status: 'active',
   sunset_at: null,
 };
 

@@ -139,4 +139,42 @@ describe('VER-1: documents that describe events', () => {
     expect(text).toContain('  | Envelope<"order.created", "2026-04-01", OrderCreated20260401>');
     expect(text).toContain('  | Envelope<"ping", undefined, Ping>;');
   });
+
+  test('each type has a name of its own that is an identifier, whatever the event is called', () => {
+    const names = [
+      '-',
+      '_',
+      '1.2',
+      'array',
+      'record',
+      'envelope',
+      'posthorn-event',
+      'constructor',
+      'a.b',
+      'a_b',
+    ];
+    const text = writeTypes(names.map((name) => ({ name, version: null, schema: null })));
+    const declared = [...text.matchAll(/^export (?:type|interface) ([A-Za-z]\w*)/gm)].map(
+      ([, name]) => name!,
+    );
+    expect(declared).toHaveLength(names.length + 2);
+    expect(new Set(declared).size).toBe(declared.length);
+    expect(declared).not.toContain('Array');
+    expect(declared).not.toContain('Record');
+  });
+
+  test('fields that are named like keywords of a schema are exported', () => {
+    const schema = {
+      $schema: 'https://json-schema.org/draft/2020-12/schema',
+      $id: 'https://example.com/order',
+      type: 'object',
+      properties: { $id: { type: 'string' }, $schema: { type: 'integer' } },
+    };
+    const shared = { name: 'order.created', version: 'v1', description: '', example: null };
+    const { components } = writeOpenApi([
+      { ...shared, schema, isLatest: true, isDeprecated: false, sunsetAt: null },
+    ]);
+    const { type, properties } = schema;
+    expect(components).toEqual({ schemas: { 'order.created': { type, properties } } });
+  });
 });

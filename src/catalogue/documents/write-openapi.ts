@@ -86,7 +86,8 @@ function rebase(value: unknown, place: string): unknown {
   if (!isObject(value)) return value;
   return Object.fromEntries(
     Object.entries(value)
-      .filter(([name]) => name !== '$schema' && name !== '$id')
+      // A field with this name has a schema, not a text.
+      .filter(([name, part]) => !((name === '$schema' || name === '$id') && typeof part === 'string'))
       .map(([name, part]) =>
         name === '$ref' && typeof part === 'string' && part.startsWith('#')
           ? [name, `${place}${part.slice(1)}`]

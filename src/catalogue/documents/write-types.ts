@@ -17,13 +17,17 @@ export interface Envelope<Type extends string, Version, Data> {
   type: Type;
   timestamp: string;
   schema_version: Version;
+  /** What the endpoint pins. */
+  api_version?: string;
   idempotency_key?: string;
   data: Data;
 }
 `;
+/** What the generated code uses itself. */
+const RESERVED_NAMES = ['Envelope', 'PosthornEvent', 'Array', 'Record'];
 
 export function writeTypes(versions: readonly TypedVersion[]): string {
-  const used = new Set<string>();
+  const used = new Set(RESERVED_NAMES);
   const parts: string[] = [];
   const members: string[] = [];
   for (const { name, version, schema } of versions) {
@@ -43,7 +47,7 @@ const pascalCase = (text: string): string =>
     .split(/[^A-Za-z0-9]+/)
     .map((word) => word.slice(0, 1).toUpperCase() + word.slice(1))
     .join('')
-    .replace(/^(?=\d)/, 'Event');
+    .replace(/^(?=\d|$)/, 'Event');
 
 function uniqueName(name: string, used: Set<string>): string {
   let unique = name;

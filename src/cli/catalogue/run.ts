@@ -134,8 +134,8 @@ const withSunset = ({ sunset_at = null }: { readonly sunset_at?: string | null }
 const isSame = (one: object, other: object): boolean => {
   const text = (entry: object): string =>
     JSON.stringify(
-      Object.entries(withoutDefaults({ status: 'active', ...entry, ...withSunset(entry) })).toSorted(
-        ([a], [b]) => (a < b ? -1 : 1),
+      Object.entries(withoutDefaults({ ...entry, ...withSunset(entry) })).toSorted(([a], [b]) =>
+        a < b ? -1 : 1,
       ),
     );
   return text(one) === text(other);

@@ -11,7 +11,7 @@ export interface EventTypeRecord {
   readonly sunset_at: Date | null;
   /** Null: the mode of the tenant applies. */
   readonly validation: ValidationMode | null;
-  /** The newest active version. Null: there is none. */
+  /** See `latestVersion`. Null: there is none. */
   readonly latest_version: string | null;
   readonly created_at: Date;
   readonly updated_at: Date;
@@ -20,8 +20,9 @@ export interface EventTypeRecord {
 export type EventTypeSettings = Omit<EventTypeRecord, 'latest_version' | 'created_at' | 'updated_at'>;
 
 const COLUMNS = `name, description, schema, example, deprecated, sunset_at, validation, created_at, updated_at,
-  (select v.version from posthorn.event_type_versions v where v.event_type = name and v.status = 'active'
-    order by v.ordinal desc limit 1) as latest_version`;
+  (select v.version from posthorn.event_type_versions v
+    where v.event_type = name and v.status in ('active', 'deprecated')
+    order by v.status = 'active' desc, v.ordinal desc limit 1) as latest_version`;
 
 export async function findEventType(queryable: Queryable, name: string): Promise<EventTypeRecord | null> {
   const { rows } = await queryable.query<EventTypeRecord>(

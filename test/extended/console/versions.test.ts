@@ -133,6 +133,8 @@ describe('versions in the console', needsBrowser(), () => {
     await page.getByRole('button', { name: 'Compare payloads of a recent event' }).click();
     await page.getByText('converted from v3 to v1').waitFor();
     await page.getByText(`event ${event.id}. Nothing is sent or changed.`).waitFor();
+    const payloads = await page.locator('pre').allTextContents();
+    expect(payloads.map((text) => text.replace(/\s/g, ''))).toEqual(['{"id":7,"amount":9}', '{"id":"7"}']);
     expect(await findViolations(page)).toEqual([]);
     expect((await posthorn.api('GET', `/v1/endpoints/${id}`)).body.api_version).toBeNull();
     await expectStatus(posthorn.api('DELETE', `/v1/endpoints/${id}`), 204);

@@ -60,6 +60,17 @@ const CASES: readonly (readonly [what: string, body: string, answer: RegExp | st
   ['returns a symbol', 'return Symbol();', /not JSON/],
   ['returns a promise', 'return Promise.resolve(1);', /returned a promise/],
   ['returns something like a promise', 'return { then() {} };', /returned a promise/],
+  [
+    'returns a promise inside',
+    'return { a: [Promise.resolve(1)] };',
+    /"0" of its result is not JSON \(Promise\)/,
+  ],
+  [
+    'returns a list with a hole',
+    'return { a: [1, undefined] };',
+    /"1" of its result is not JSON \(undefined\)/,
+  ],
+  ['returns a field that is undefined', 'return { a: undefined, b: 1 };', '{"b":1}'],
   ['returns NaN', 'return { a: { b: NaN } };', /"b" of its result is not JSON \(NaN\)/],
   ['returns infinity', 'return -Infinity;', /not JSON/],
   ['returns a bigint', 'return { n: 1n };', /not JSON/],
