@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { missingKafka } from './test/support/kafka/broker.ts';
 
 /**
  * Test files that run at the same time. Most tests wait more than they compute, so there are more workers than cores. All
@@ -9,6 +10,23 @@ const maxWorkers = 3;
 
 /** With TEST_REPORT=file the results are also written there, as JSON (`.ci/run` counts them). */
 const report = process.env.TEST_REPORT ?? '';
+
+/** End-to-end tests that also run with `POSTHORN_BACKBONE=kafka`, where there is Java: what happens to an event after its 202. */
+const ENGINE = [
+  'accept',
+  'batches',
+  'converted-payloads',
+  'dead-letters',
+  'debounce',
+  'deliver',
+  'disabled-endpoints',
+  'fan-out',
+  'filters',
+  'idempotency',
+  'lanes',
+  'replay',
+  'retry',
+].map((name) => `test/e2e/${name}.test.ts`);
 
 /** `npm test` runs every project but `extended-*`; `npm run test:extended` runs those. */
 export default defineConfig({
@@ -91,6 +109,22 @@ export default defineConfig({
             'test/support/postgres.ts',
             'test/support/program.ts',
             'test/console/support/prepare.ts',
+          ],
+          setupFiles: ['test/support/no-leaks.ts'],
+          sequence: { groupOrder: 3 },
+          maxWorkers,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        test: {
+          name: 'extended-kafka-backbone',
+          include: missingKafka() === null ? ENGINE : [],
+          globalSetup: [
+            'test/support/postgres.ts',
+            'test/support/program.ts',
+            'test/support/kafka/backbone.ts',
           ],
           setupFiles: ['test/support/no-leaks.ts'],
           sequence: { groupOrder: 3 },

@@ -1,13 +1,17 @@
 /**
  * `npm run chaos -- --minutes 30 [--seed N]`: runs the chaos test for a longer time.
- * `--shop` runs the one with a shop that publishes in its own transactions.
+ * `--shop` runs the one with a shop that publishes in its own transactions. `--backbone kafka` accepts events in Kafka, with three
+ * brokers or with `--brokers N`.
  */
 import { parseArgs } from 'node:util';
 import { runShopChaos } from '../test/chaos/four-ways/run.ts';
 import { runChaos } from '../test/chaos/run.ts';
+import { missingKafka } from '../test/support/kafka/broker.ts';
 
 const { values } = parseArgs({
   options: {
+    backbone: { type: 'string', default: 'postgres' },
+    brokers: { type: 'string', default: '3' },
     shop: { type: 'boolean', default: false },
     minutes: { type: 'string', default: '30' },
     seed: { type: 'string' },
@@ -16,6 +20,12 @@ const { values } = parseArgs({
     careful: { type: 'string', default: 'never' },
   },
 });
+const isOnKafka = values.backbone === 'kafka';
+const missing = isOnKafka ? missingKafka() : null;
+if (missing !== null) {
+  console.error(`--backbone kafka needs Kafka: ${missing}.`);
+  process.exit(2);
+}
 const minutes = Number(values.minutes);
 const seed = values.seed === undefined ? Math.floor(Math.random() * 1e6) : Number(values.seed);
 const isLongRun = minutes >= 20;
@@ -36,6 +46,7 @@ const runServerChaos = () =>
     eventsPerSecond: Number(values.rate),
     restMs: Number(values.rest ?? 9000),
     careful: values.careful === 'default' ? 'default' : 'never',
+    brokers: isOnKafka ? Number(values.brokers) : 0,
   });
 const runRelayChaos = () =>
   runShopChaos({

@@ -13,6 +13,7 @@ import { readEventFromParts, readJsonFields } from './ingest/index.ts';
 import {
   AcceptTopicReader,
   type ClusterDescription,
+  type KafkaClient,
   type KafkaClientOptions,
   KafkaSource,
   loadKafkaClient,
@@ -32,9 +33,11 @@ export interface KafkaSourceParts {
   readonly deployment: string;
   readonly ingest: Pick<Ingest, 'committedEvents' | 'tenantRates'>;
   readonly clock: Clock;
-  readonly log: Log;
+  readonly log: Pick<Log, 'error'>;
   readonly metrics: AppMetrics | null;
   readonly onProblem: (what: string, error: unknown) => void;
+  /** Default: a client of the brokers in the configuration. */
+  readonly connect?: () => Promise<KafkaClient>;
 }
 
 export function createKafkaSource({
@@ -46,6 +49,7 @@ export function createKafkaSource({
   log,
   metrics,
   onProblem,
+  connect = async () => loadKafkaClient({ ...clientOptionsOf(config), maxWaitMs: maxWaitMsOf(config) }),
 }: KafkaSourceParts): KafkaSource {
   const mapping = new RecordMapping(
     {
@@ -81,7 +85,7 @@ export function createKafkaSource({
     id: newId(clock.now()),
     name: `${hostname()}:${process.pid}`,
     store,
-    connect: async () => loadKafkaClient({ ...clientOptionsOf(config), maxWaitMs: maxWaitMsOf(config) }),
+    connect,
     writer: new RecordWriter({
       ...shared,
       batchBytes: config.ingestBatchBytes,

@@ -9,10 +9,13 @@ import {
   type EventStore,
   idempotencyKeyName,
   type KeyHolder,
+  type PartitionMark,
 } from '../ports/event-store.ts';
 import { StoreError } from '../ports/store-error.ts';
+import { isUnstored, type PartitionRow } from './kafka-tables.ts';
 import { type MemoryStore, toMicroseconds } from './memory-store.ts';
 import { newQueueRow } from './queue-table.ts';
+import type { StoredKey } from './rows.ts';
 import { checkEvent } from './stored-values.ts';
 
 export function createMemoryEventStore(store: MemoryStore): EventStore {
@@ -59,11 +62,19 @@ function append(
 ): AppendResult {
   const tenants = new Set(events.map(({ tenant }) => tenant));
   if (store.hasChangedSince(options.endpointVersion, tenants)) return { stale: true };
+  const { outboxSeqs, partition } = options;
   const isGuarded =
-    options.outboxSeqs !== null ||
+    outboxSeqs !== null ||
+    partition !== undefined ||
     options.mayBeStored ||
     events.some((event) => event.idempotencyKey !== null || event.unwritten !== undefined);
-  const incoming = options.outboxSeqs === null ? events : findInOutbox(store, events, options.outboxSeqs);
+  const owned = partition === undefined ? null : findPartition(store, partition);
+  const incoming =
+    owned !== null
+      ? events.filter((_, index) => isUnstored(owned, BigInt(partition!.offsets[index]!)))
+      : outboxSeqs === null
+        ? events
+        : findOrigin(store, events, options);
   checkEvents(store, incoming, isGuarded);
 
   const keyHolders = takeKeys(store, incoming, options);
@@ -74,7 +85,12 @@ function append(
     write(store, event, visibleAt);
     written.add(event.id);
   }
-  if (options.outboxSeqs !== null) deleteOutboxRows(store, incoming, options.outboxSeqs, keyHolders);
+  if (outboxSeqs !== null) deleteOrigin(store, incoming, options, keyHolders);
+  if (owned !== null) {
+    const stored = new Set(incoming.filter((event) => hasItsKey(event, keyHolders)));
+    const offsets = partition!.offsets.filter((_, index) => stored.has(events[index]!)).map(BigInt);
+    store.kafka.markStored(owned, offsets, partition!);
+  }
   return { stale: false, written: isGuarded ? written : 'all' };
 }
 
@@ -97,31 +113,55 @@ function checkEvents(store: MemoryStore, events: readonly EventRecord[], isGuard
   }
 }
 
-/** Returns the events whose outbox rows still exist. Another process has taken the others. */
-function findInOutbox(
+function findPartition(store: MemoryStore, { partitionId, epoch }: PartitionMark): PartitionRow {
+  const row = store.kafka.findOwned(partitionId, epoch);
+  if (row === undefined)
+    throw new StoreError('fenced', `Another process has taken partition ${partitionId}.`);
+  return row;
+}
+
+/** The ids of rows of the outbox, or of parked Kafka records that wait. */
+function idOfOrigin(store: MemoryStore, seq: string, { fromParkedRecords }: AppendOptions): Uuid | undefined {
+  if (!fromParkedRecords) return store.outbox.get(Number(seq))?.id;
+  const row = store.kafka.parked.get(seq);
+  return row?.state === 'waiting' ? row.id : undefined;
+}
+
+/** Returns the events whose rows still exist. Another process has taken the others. */
+function findOrigin(
   store: MemoryStore,
   events: readonly EventRecord[],
-  seqs: readonly string[],
+  options: AppendOptions,
 ): readonly EventRecord[] {
-  const ids = new Set(seqs.map((seq) => store.outbox.get(Number(seq))?.id));
+  const ids = new Set(options.outboxSeqs!.map((seq) => idOfOrigin(store, seq, options)));
   return events.filter(({ id }) => ids.has(id));
 }
 
-/** Returns the events that hold their key now: it was free or expired, or they held it before. */
-function takeKeys(
+const hasItsKey = ({ id, idempotencyKey }: EventRecord, keyHolders: ReadonlySet<Uuid>): boolean =>
+  idempotencyKey === null || keyHolders.has(id);
+
+/** Returns true if the key expired by the clocks of the store and of the process. */
+export function isExpired(
   store: MemoryStore,
-  events: readonly EventRecord[],
-  { idempotencyTtlMs, now = store.now(), mayExpireKeys = true }: AppendOptions,
-): Set<Uuid> {
+  { expiresAt }: Pick<StoredKey, 'expiresAt'>,
+  { now = store.now(), mayExpireKeys = true }: Pick<AppendOptions, 'now' | 'mayExpireKeys'>,
+): boolean {
+  return mayExpireKeys && expiresAt <= Math.min(store.now(), now);
+}
+
+/** Returns the events that hold their key now: it was free or expired, or they held it before. */
+function takeKeys(store: MemoryStore, events: readonly EventRecord[], options: AppendOptions): Set<Uuid> {
+  const { idempotencyTtlMs, now = store.now() } = options;
   const keyHolders = new Set<Uuid>();
   const expiresAt = Math.max(store.now(), now) + idempotencyTtlMs;
-  const expiredBefore = mayExpireKeys ? Math.min(store.now(), now) : Number.NEGATIVE_INFINITY;
   for (const { id, tenant, idempotencyKey, fingerprint } of events) {
     if (idempotencyKey === null) continue;
     const name = idempotencyKeyName(tenant, idempotencyKey);
     const held = store.idempotencyKeys.get(name);
-    if (held !== undefined && held.expiresAt > expiredBefore && held.eventId !== id) continue;
-    store.idempotencyKeys.set(name, { eventId: id, fingerprint: fingerprint!, expiresAt });
+    // A claimed event may never be stored, so another one takes its key over.
+    const isFree = held === undefined || held.isClaimed || isExpired(store, held, options);
+    if (!isFree && held.eventId !== id) continue;
+    store.idempotencyKeys.set(name, { eventId: id, fingerprint: fingerprint!, expiresAt, isClaimed: false });
     keyHolders.add(id);
   }
   return keyHolders;
@@ -163,21 +203,19 @@ function write(store: MemoryStore, event: EventRecord, visibleAt: number): void 
   }
 }
 
-/** Deletes the outbox rows of this batch, except those of events that did not get their key: they will be read again. */
-function deleteOutboxRows(
+/** Deletes the rows of this batch, except those of events that did not get their key: they will be read again. */
+function deleteOrigin(
   store: MemoryStore,
   incoming: readonly EventRecord[],
-  seqs: readonly string[],
+  options: AppendOptions,
   keyHolders: ReadonlySet<Uuid>,
 ): void {
-  const withoutKey = new Set(
-    incoming
-      .filter(({ id, idempotencyKey }) => idempotencyKey !== null && !keyHolders.has(id))
-      .map(({ id }) => id),
-  );
-  for (const seq of seqs) {
-    const row = store.outbox.get(Number(seq));
-    if (row !== undefined && !withoutKey.has(row.id)) store.outbox.delete(Number(seq));
+  const stored = new Set(incoming.filter((event) => hasItsKey(event, keyHolders)).map(({ id }) => id));
+  for (const seq of options.outboxSeqs!) {
+    const id = idOfOrigin(store, seq, options);
+    if (id === undefined || !stored.has(id)) continue;
+    if (options.fromParkedRecords) store.kafka.parked.delete(seq);
+    else store.outbox.delete(Number(seq));
   }
 }
 

@@ -15,6 +15,7 @@ import type { SchemaFailure } from '../ports/catalogue-store.ts';
 import type { StoredConversion } from '../ports/conversion-store.ts';
 import type { NewDelivery } from '../ports/event-store.ts';
 import type { OutboxRow } from '../ports/outbox-store.ts';
+import { KafkaTables } from './kafka-tables.ts';
 import { QueueTable } from './queue-table.ts';
 import type {
   DeadLetter,
@@ -96,6 +97,7 @@ export class MemoryStore {
   readonly outbox = new Map<number, StoredOutboxRow>();
   readonly rejectedOutbox: RejectedOutboxRow[] = [];
   readonly tasks = new Map<Uuid, TaskRow>();
+  readonly kafka = new KafkaTables();
   /** Ids made within this range of times can be stored. */
   readonly partitions: { fromMs: number; untilMs: number };
 

@@ -32,6 +32,8 @@ export interface StoredKey {
   eventId: Uuid;
   fingerprint: Buffer;
   expiresAt: number;
+  /** True: the event waits in the accept log, perhaps, and is not stored yet. */
+  isClaimed: boolean;
 }
 
 /** What every state of a delivery has in common. */

@@ -60,7 +60,7 @@ export const databaseFaults = {
     const expected = WIDE_EVENTS * WIDE_ENDPOINTS;
     await until(
       'all deliveries are written',
-      async () => (await countSlices(system.postgres, tenant)) === 0,
+      async () => (await system.hasStoredAll()) && (await countSlices(system.postgres, tenant)) === 0,
       60_000,
     )
       .then(async () => {

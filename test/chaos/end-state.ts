@@ -18,6 +18,14 @@ export async function endedTwice(postgres: Postgres): Promise<string[]> {
   return rows.map(({ id, status, reason }) => `delivery ${id} ended as ${status} and as dead (${reason})`);
 }
 
+/** A complaint for each record of the accept topic that was not stored: no fault is a reason to reject one. */
+export async function setAside(postgres: Postgres): Promise<string[]> {
+  const rows = await postgres.query<{ id: string; reason: string }>(
+    "select posthorn.public_id('evt', id) as id, reason from posthorn.kafka_records where state = 'rejected'",
+  );
+  return rows.map(({ id, reason }) => `event ${id} was accepted and set aside: ${reason}`);
+}
+
 export async function everyShardIsOwned(postgres: Postgres): Promise<boolean> {
   const [row] = await postgres.query<{ free: boolean }>(
     `select exists (select from posthorn.shards s where not exists

@@ -6,6 +6,7 @@ import type { System } from './system.ts';
 
 export interface EndpointPlan {
   readonly name: string;
+  readonly tenant: string;
   /** The event types that it subscribes to. */
   readonly types: readonly string[];
   readonly maxInFlight: number;
@@ -33,9 +34,13 @@ const BREAKER = {
   max_cooldown_seconds: 1.2,
 };
 
+/** The tenant of endpoints that share event types. */
+export const TENANT = 'chaos';
+
 export function plan(name: string, part: Partial<EndpointPlan>): EndpointPlan {
   return {
     name,
+    tenant: TENANT,
     types: [`to.${name}`],
     maxInFlight: 4,
     timeoutMs: 1500,
@@ -60,8 +65,9 @@ export const plans: readonly EndpointPlan[] = [
     types: ['to.mortal', FAN_OUT],
     settings: { retry: { schedule: [0, 0.3, 0.3] } },
   }),
-  plan('fifo-1', { fifo: true }),
-  plan('fifo-2', { fifo: true, breaker: true, settings: { breaker: BREAKER } }),
+  // The tenant decides the partition of the accept log, so FIFO endpoints have their own.
+  plan('fifo-1', { tenant: 'fifo-1', fifo: true }),
+  plan('fifo-2', { tenant: 'fifo-2', fifo: true, breaker: true, settings: { breaker: BREAKER } }),
   // The rates roughly match the rates of their events, so that some delivery always waits in these lanes. A worker
   // without a lease would send it.
   plan('rated-1', { rate: { perSecond: 6, burst: 3 }, maxInFlight: 8 }),
@@ -82,8 +88,16 @@ export const plans: readonly EndpointPlan[] = [
     maxInFlight: 2,
     settings: { batch: { max_events: 8, max_wait_ms: 400 } },
   }),
-  plan(`${PICKY}-fifo`, { fifo: true, settings: { batch: { max_events: 8, max_wait_ms: 600 } } }),
-  plan('batched-fifo', { fifo: true, settings: { batch: { max_events: 5, max_wait_ms: 300 } } }),
+  plan(`${PICKY}-fifo`, {
+    tenant: 'picky-fifo',
+    fifo: true,
+    settings: { batch: { max_events: 8, max_wait_ms: 600 } },
+  }),
+  plan('batched-fifo', {
+    tenant: 'batched-fifo',
+    fifo: true,
+    settings: { batch: { max_events: 5, max_wait_ms: 300 } },
+  }),
   // Faster than the windows, so that nearly every event supersedes one.
   plan('debounced-last', {
     types: ['to.debounced', FAN_OUT],
@@ -121,7 +135,7 @@ async function registerAs(
   what: EndpointPlan,
 ): Promise<RegisteredEndpoint> {
   const { id } = await system.apiOnce<{ id: string }>('POST', '/v1/endpoints', {
-    tenant: 'chaos',
+    tenant: what.tenant,
     url: receivers.urlOf(what.name),
     events: what.types,
     timeout_ms: what.timeoutMs,

@@ -1,5 +1,6 @@
 /** The faults of a run, one after another. The seed chooses them, and each is logged with its times. */
 import { setTimeout as delay } from 'node:timers/promises';
+import { brokerFaults } from './broker-faults.ts';
 import { databaseFaults } from './database-faults.ts';
 import type { ShopFaultKind } from './four-ways/faults.ts';
 import type { Random } from './random.ts';
@@ -250,6 +251,7 @@ export const faults = {
   },
 
   ...databaseFaults,
+  ...brokerFaults,
 } satisfies Record<string, Inflict>;
 
 export type FaultKind = keyof typeof faults | ShopFaultKind | 'receivers_flap';

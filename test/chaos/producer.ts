@@ -1,6 +1,6 @@
 /** Posts events, and keeps the ids that got a 202. */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { RegisteredEndpoint } from './endpoints.ts';
+import { type RegisteredEndpoint, TENANT } from './endpoints.ts';
 import type { Random } from './random.ts';
 import type { System } from './system.ts';
 
@@ -76,9 +76,10 @@ export class Producer {
     this.#posted += 1;
     const keyed = order !== null || this.#random.chance(0.6);
     const key = keyed ? `chaos-${this.#posted}` : null;
+    const subscribed = this.#endpoints.filter(({ types }) => types.includes(type));
     const body = {
       type,
-      tenant: 'chaos',
+      tenant: subscribed[0]?.tenant ?? TENANT,
       data: {
         number: this.#posted,
         key: this.#posted % 2,
@@ -87,7 +88,7 @@ export class Producer {
       },
       ...(key === null ? {} : { idempotency_key: key }),
     };
-    const endpoints = this.#endpoints.filter(({ types }) => types.includes(type)).map(({ name }) => name);
+    const endpoints = subscribed.map(({ name }) => name);
     const postedAt = Date.now();
     for (;;) {
       const answer = await this.#postOnce(body);

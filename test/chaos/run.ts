@@ -4,8 +4,10 @@
  *   start everything ─▶ produce, while faults are inflicted ─▶ faults over, receivers well ─▶ queue empty ─▶ judge
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import { isPossibleWith } from './broker-faults.ts';
+import { Brokers } from './brokers.ts';
 import { prepareSlowness } from './database-faults.ts';
-import { deadLetters, endedTwice, everyShardIsOwned, nothingWaits } from './end-state.ts';
+import { deadLetters, endedTwice, everyShardIsOwned, nothingWaits, setAside } from './end-state.ts';
 import { LATE, latePlan, plans, type RegisteredEndpoint, register } from './endpoints.ts';
 import { type Fault, type FaultKind, Flapping, faultKinds, inflict, planOf } from './faults.ts';
 import { keepHistory, readAttempts, readCircuits, readOwnership } from './history.ts';
@@ -43,6 +45,8 @@ export interface ChaosOptions {
   readonly progress?: (line: string) => void;
   /** The file that is started as Posthorn. Default: the sources. */
   readonly program?: string;
+  /** How many Kafka brokers accept events, with `POSTHORN_BACKBONE=kafka`. Default 0: PostgreSQL alone. */
+  readonly brokers?: number;
 }
 
 export interface ChaosReport {
@@ -66,7 +70,8 @@ export interface ChaosReport {
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const startedAt = Date.now();
   const postgres = await Postgres.start();
-  const system = new System(postgres, options.program);
+  const brokers = options.brokers ? await Brokers.start(options.brokers) : null;
+  const system = new System(postgres, options.program, brokers);
   let receivers: Receivers | null = null;
   try {
     receivers = await startReceivers();
@@ -114,7 +119,9 @@ async function run(
   let stuck: Complaint[] = [];
   try {
     const kinds = (options.kinds ?? faultKinds).filter(
-      (kind) => kind !== 'step_the_database_clock' || (STEPS_CLOCK && system.postgres.time.canBeSet),
+      (kind) =>
+        isPossibleWith(system.brokers?.all.length ?? 0, kind) &&
+        (kind !== 'step_the_database_clock' || (STEPS_CLOCK && system.postgres.time.canBeSet)),
     );
     const plan = planOf(random, kinds);
     const countOf = (kind: FaultKind): number => faults.filter((fault) => fault.kind === kind).length;
@@ -142,6 +149,7 @@ async function run(
   await flapping.stop();
   for (const member of system.members) if (!member.running) await member.start();
   try {
+    await until('all accepted events are stored', () => system.hasStoredAll(), options.drainMs);
     await until('the outbox and the queue are empty', () => nothingWaits(system.postgres), options.drainMs);
     await until('every shard has a living owner', () => everyShardIsOwned(system.postgres), 10_000);
   } catch (error) {
@@ -150,7 +158,11 @@ async function run(
 
   const dead = await deadLetters(system, endpoints);
   const ordered = await shop.ordered();
-  complaints.push(...(await shop.differences()), ...(await endedTwice(system.postgres)));
+  complaints.push(
+    ...(await shop.differences()),
+    ...(await endedTwice(system.postgres)),
+    ...(await setAside(system.postgres)),
+  );
   const accepted = [...producer.accepted, ...ordered];
   const facts = {
     accepted,

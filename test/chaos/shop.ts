@@ -5,7 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { publish } from '../../src/outbox/publish.ts';
-import type { RegisteredEndpoint } from './endpoints.ts';
+import { type RegisteredEndpoint, TENANT } from './endpoints.ts';
 import type { AcceptedEvent } from './producer.ts';
 import type { Random } from './random.ts';
 import type { Postgres } from './system.ts';
@@ -97,7 +97,7 @@ export class Shop {
     try {
       await client.query('begin');
       const key = this.#random.chance(0.3) ? `order-${n}` : null;
-      const event = { type, tenant: 'chaos', data: { shop: n }, idempotencyKey: key };
+      const event = { type, tenant: TENANT, data: { shop: n }, idempotencyKey: key };
       const id = await publish(event, { tx: client });
       await client.query('insert into chaos.orders values ($1, $2, $3, $4, $5)', [
         n,

@@ -11,6 +11,7 @@ import pg from 'pg';
 import { openDirectory } from '../../scripts/open-directory.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/postgres/embedded/index.ts';
 import { freePort } from '../support/free-port.ts';
+import type { Brokers } from './brokers.ts';
 import { Cable } from './cable.ts';
 import { Child, type ChildOptions, type Exit } from './child.ts';
 import { DatabaseTime } from './database-clock.ts';
@@ -259,6 +260,8 @@ export class System {
   readonly postgres: Postgres;
   /** The file that is started as Posthorn. */
   readonly program: string;
+  /** Null: events are stored in PostgreSQL at once. */
+  readonly brokers: Brokers | null;
   readonly key = `phk_${randomBytes(24).toString('base64url')}`;
   readonly http = new Http();
   readonly members: Member[] = [];
@@ -269,9 +272,10 @@ export class System {
   #siblingsStarted = 0;
   #turn = 0;
 
-  constructor(postgres: Postgres, program = SOURCE) {
+  constructor(postgres: Postgres, program = SOURCE, brokers: Brokers | null = null) {
     this.postgres = postgres;
     this.program = program;
+    this.brokers = brokers;
   }
 
   get workers(): readonly Member[] {
@@ -299,6 +303,7 @@ export class System {
       POSTHORN_LAME_DUCK_MS: '0',
       POSTHORN_CAREFUL_AFTER_CRASHES: String(carefulAfterCrashes),
       POSTHORN_DATABASE_POOL_SIZE: '4',
+      ...this.brokers?.env,
     };
     for (const { role, cabled, sibling = false } of members) {
       const cable = cabled ? await this.addCable(this.postgres) : null;
@@ -338,6 +343,11 @@ export class System {
     return cable;
   }
 
+  /** Returns true if all accepted events are in PostgreSQL. */
+  async hasStoredAll(): Promise<boolean> {
+    return this.brokers === null || this.brokers.isDrained(this.postgres);
+  }
+
   /** Calls the API of any server and retries. For calls of the test itself that may be repeated. */
   async api<T>(method: string, path: string, body?: unknown): Promise<T> {
     const deadline = Date.now() + 30_000;
@@ -370,6 +380,7 @@ export class System {
     await Promise.all(this.members.map((member) => member.kill()));
     await this.http.close();
     await Promise.all(this.#cables.map((cable) => cable.close()));
+    await this.brokers?.stop();
     await this.postgres.stop();
     if (this.#siblingsDirectory !== null) await rm(this.#siblingsDirectory, { recursive: true, force: true });
   }

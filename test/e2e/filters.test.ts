@@ -160,7 +160,7 @@ describe('FAN-2: trying a filter', () => {
       ['order.created', 500],
       ['order.paid', 500],
     ] as const)
-      await posthorn.api('POST', '/v1/events', { type, tenant, data: { amount } });
+      await publish(posthorn, { type, tenant, data: { amount } });
     expect(await count({ filter: LARGE, tenant })).toEqual({ examined: 3, matching: 2 });
     expect(await count({ filter: LARGE, events: ['order.paid'] }, await tenantKey(tenant, 'read'))).toEqual({
       examined: 3,

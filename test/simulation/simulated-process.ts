@@ -1,9 +1,12 @@
 /** One process: the real accept stage and the real engine, connected to the memory ports through a faulty link. */
 import { EventCatalogue } from '../../src/catalogue/event-catalogue.ts';
+import { loadConfig } from '../../src/config/index.ts';
 import { createEngine, type Engine, type EngineConfig, type EngineStages } from '../../src/create-engine.ts';
 import { createIngest, type Ingest, type IngestConfig } from '../../src/create-ingest.ts';
-import { DatabaseClock } from '../../src/domain/clock.ts';
+import { createKafkaSource } from '../../src/create-kafka-source.ts';
+import { type Clock, DatabaseClock } from '../../src/domain/clock.ts';
 import type { NewEvent } from '../../src/domain/event.ts';
+import { KafkaEventLog, type KafkaSource } from '../../src/kafka/index.ts';
 import { Link, withFaults, withOwnershipFaults } from '../../src/memory/faults.ts';
 import { createMemoryCatalogueStore } from '../../src/memory/memory-catalogue-store.ts';
 import { createMemoryConversionStore } from '../../src/memory/memory-conversion-store.ts';
@@ -13,6 +16,8 @@ import {
 } from '../../src/memory/memory-endpoint-directory.ts';
 import { createMemoryEventLookup } from '../../src/memory/memory-event-store.ts';
 import { MemoryHandOver, type MemoryHandOverHub } from '../../src/memory/memory-hand-over.ts';
+import { createMemoryKafkaStore } from '../../src/memory/memory-kafka-store.ts';
+import { createMemoryClosedTenants, createMemoryKeyClaims } from '../../src/memory/memory-key-claims.ts';
 import { type MemoryBus, MemoryNotifier } from '../../src/memory/memory-notifier.ts';
 import { createMemoryOutboxStore } from '../../src/memory/memory-outbox-store.ts';
 import { announceThrough, createMemoryOwnershipStore } from '../../src/memory/memory-ownership-store.ts';
@@ -24,6 +29,7 @@ import type { EventStore } from '../../src/ports/event-store.ts';
 import type { FanOutStore } from '../../src/ports/fan-out-store.ts';
 import { Publication } from './publication.ts';
 import { simulateConversions } from './simulated-conversions.ts';
+import { ACCEPT_TOPIC, type SimulatedKafka } from './simulated-kafka.ts';
 import {
   changesEndpoint,
   countRows,
@@ -45,6 +51,8 @@ export interface Environment {
   readonly fanOuts: FanOutStore;
   readonly queue: DeliveryQueue;
   readonly bus: MemoryBus;
+  /** The accept log. Null: events are stored at once. */
+  readonly kafka: SimulatedKafka | null;
   /** Null: every process has a node of its own. */
   readonly hub: MemoryHandOverHub | null;
   readonly weather: () => Weather;
@@ -90,6 +98,30 @@ const LIMITS: Limits = {
   deliveriesPerCommit: 4,
 };
 
+const KAFKA_CONFIG = loadConfig({
+  mode: 'serve',
+  env: {
+    DATABASE_URL: 'postgres://database/posthorn',
+    POSTHORN_BACKBONE: 'kafka',
+    POSTHORN_KAFKA_BROKERS: 'broker:9092',
+    POSTHORN_KAFKA_ACCEPT_TOPIC: ACCEPT_TOPIC,
+    POSTHORN_KAFKA_RENEW_MS: '500ms',
+    POSTHORN_KAFKA_LEASE_MS: '3s',
+    POSTHORN_INGEST_BATCH_ROWS: '50',
+  },
+});
+const DEPLOYMENT = 'simulation';
+
+function newEventLog(
+  kafka: SimulatedKafka,
+  owner: Process,
+  clock: Clock,
+  onProblem: (what: string, error: unknown) => void,
+): KafkaEventLog {
+  const connect = async () => kafka.newWriter(owner);
+  return new KafkaEventLog({ connect, deployment: DEPLOYMENT, clock, onProblem });
+}
+
 const OUTBOX = { pollMs: 500, standInMs: 5_000, batchRows: 50, batchBytes: 1024 * 1024 };
 
 export interface ProcessOptions {
@@ -115,10 +147,12 @@ export class SimulatedProcess {
   readonly #environment: Environment;
   readonly #endpoints: MemoryEndpointDirectory;
   readonly #drainer: Drainer;
+  readonly #log: KafkaEventLog | null;
+  readonly #source: KafkaSource | null;
   readonly #pollsStore: boolean;
 
   constructor(name: string, environment: Environment, options: ProcessOptions = {}) {
-    const { time, random, store, bus, hub, weather, onCall } = environment;
+    const { time, random, store, bus, kafka, hub, weather, onCall } = environment;
     this.#environment = environment;
     this.role = options.role ?? 'all';
     this.#pollsStore = options.pollsStore ?? true;
@@ -192,8 +226,16 @@ export class SimulatedProcess {
       { ...limits, role: this.role, workerName: name },
     );
     const catalogueStore = createMemoryCatalogueStore(store);
+    this.#log = kafka && newEventLog(kafka, this.process, clock, onProblem);
     this.ingest = createIngest(
       {
+        ...(this.#log !== null && {
+          eventLog: {
+            log: this.#log,
+            claims: withFaults(createMemoryKeyClaims(store), link),
+            closedTenants: createMemoryClosedTenants(store),
+          },
+        }),
         eventStore,
         eventLookup: withFaults(createMemoryEventLookup(store), link),
         fanOuts: withFaults(environment.fanOuts, link),
@@ -217,6 +259,19 @@ export class SimulatedProcess {
       onHeld: () => {},
       onProblem,
     });
+    this.#source =
+      kafka &&
+      createKafkaSource({
+        config: KAFKA_CONFIG,
+        store: { kafka: withFaults(createMemoryKafkaStore(store), link) },
+        deployment: DEPLOYMENT,
+        ingest: this.ingest,
+        clock,
+        log: { error() {} },
+        metrics: null,
+        connect: async () => kafka.newReader(this.process),
+        onProblem,
+      });
     this.engine.onFacts(({ outboxSeq }) => this.#drainer.onSeq(outboxSeq));
   }
 
@@ -244,8 +299,10 @@ export class SimulatedProcess {
         );
       }
     }
+    await this.#log?.start();
     await this.notifier.start();
     await this.engine.start();
+    this.#source?.start();
     if (!this.#pollsStore) return;
     this.ingest.fanOutWriter.start();
     this.#drainer.start();
@@ -254,9 +311,11 @@ export class SimulatedProcess {
   async stop(): Promise<void> {
     await this.ingest.acceptor.waitUntilIdle();
     await this.#drainer.stop();
+    await this.#source?.stop();
     await this.ingest.fanOutWriter.stop();
     await this.engine.stop();
     await this.notifier.stop();
+    await this.#log?.stop();
   }
 
   /** Posts an event of a producer to this process. The answer arrives when virtual time advances. */

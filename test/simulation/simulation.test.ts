@@ -13,13 +13,18 @@ const TIMEOUT_MS = 300_000 + STORMS * 10_000;
 const FIRST_SEED = Number(process.env.SIMULATION_FIRST_SEED ?? 1);
 
 it.each([
-  { storms: STORMS, hasRegions: false, title: `keeps its promises in ${STORMS} storms` },
+  { storms: STORMS, options: {}, title: `keeps its promises in ${STORMS} storms` },
   {
     storms: Math.ceil(STORMS / 4),
-    hasRegions: true,
+    options: { hasRegions: true },
     title: `SCL-5: keeps its promises in ${Math.ceil(STORMS / 4)} storms with two regions`,
   },
-])('$title', { timeout: TIMEOUT_MS }, async ({ storms, hasRegions }) => {
+  {
+    storms: Math.ceil(STORMS / 4),
+    options: { isOnKafka: true },
+    title: `SCL-2: keeps its promises in ${Math.ceil(STORMS / 4)} storms with Kafka as the accept log`,
+  },
+])('$title', { timeout: TIMEOUT_MS }, async ({ storms, options, title }) => {
   let requests = 0;
   let deliveries = 0;
   let duplicates = 0;
@@ -29,7 +34,7 @@ it.each([
   const picky = { partial: 0, rejected: 0, partialFifo: 0, rejectedFifo: 0 };
   for (let seed = FIRST_SEED; seed < FIRST_SEED + storms; seed += 1) {
     try {
-      const world = await runStorm(seed, { hasRegions });
+      const world = await runStorm(seed, options);
       requests += world.requests;
       deliveries += world.accepted.size;
       duplicates += world.duplicates;
@@ -52,6 +57,6 @@ it.each([
   // And receivers that reject batches or name events that failed, also of FIFO endpoints.
   for (const count of Object.values(picky)) expect(count).toBeGreaterThan(storms / 2);
   process.stdout.write(
-    `${storms} storms${hasRegions ? ' with two regions' : ''}: ${deliveries} deliveries, ${requests} requests, ${batches} batches (${fullBatches} with several events), ${debounced} debounced, ${duplicates} allowed duplicates, picky answers: ${JSON.stringify(picky)}\n`,
+    `${title}: ${deliveries} deliveries, ${requests} requests, ${batches} batches (${fullBatches} with several events), ${debounced} debounced, ${duplicates} allowed duplicates, picky answers: ${JSON.stringify(picky)}\n`,
   );
 });

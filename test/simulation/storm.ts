@@ -92,6 +92,8 @@ export interface StormOptions {
   readonly watch?: (world: World) => void;
   /** True: endpoints and workers have one of two regions, and endpoints change theirs. */
   readonly hasRegions?: boolean;
+  /** True: requests are accepted in the accept log, whose broker fails too. */
+  readonly isOnKafka?: boolean;
   /** The store's clock is wrong by 40 days now and then, for up to ten seconds. Default true. */
   readonly hasClockSteps?: boolean;
   /**
@@ -107,13 +109,13 @@ export interface StormOptions {
 /** Makes one run. Throws a `Violation` if a promise is broken. */
 export async function runStorm(seed: number, options: StormOptions = {}): Promise<World> {
   // In some storms large fan-outs reach the limit of their tenant: requests get 429, rows of the outbox wait.
-  const { watch, hasRegions = false } = options;
+  const { watch, hasRegions = false, isOnKafka = false } = options;
   const limits = {
     ...(seed % 3 === 0 && { tenantUnwrittenDeliveries: 8 }),
     // In some storms the default region stands in for a region without workers.
     ...(hasRegions && seed % 4 < 2 && { regionFallbackAfterMs: 3_000 }),
   };
-  const world = new World(seed, { isOneNode: seed % 2 === 0, limits });
+  const world = new World(seed, { isOneNode: seed % 2 === 0, isOnKafka, limits });
   watch?.(world);
   await new Storm(world, options).run();
   return world;
@@ -153,6 +155,7 @@ class Storm {
       this.#publishSome();
       if (random.chance(0.15)) await this.#causeFault();
       if (this.#regions.length > 1 && random.chance(0.1)) this.#changeRegion();
+      if (this.#options.isOnKafka && random.chance(0.05)) this.#troubleBroker();
     }
     await this.#calmDown();
     await this.#checkPromptness();
@@ -193,6 +196,23 @@ class Storm {
   #clockError(): number {
     const { random } = this.#world;
     return random.chance(0.3) ? random.between(-600_000, 600_000) : 0;
+  }
+
+  /** The broker is away, slow, or loses requests and answers for a while. */
+  #troubleBroker(): void {
+    const { random, time, weather } = this.#world;
+    const calm = calmWeather(random);
+    const share = random.between(0.05, 0.5);
+    const faults = ['lost_request', 'lost_answer', 'lost_answer', 'late', 'twice'] as const;
+    const slowMs = random.between(20, 1_500);
+    const isAway = random.chance(0.3);
+    weather.brokerIsAway = () => isAway;
+    weather.brokerMs = () => (random.chance(0.3) ? random.between(1, slowMs) : 2);
+    weather.appendFault = () => (random.chance(share) ? random.pick(faults) : 'none');
+    time.after(random.between(200, 15_000), null, () => {
+      const { brokerIsAway, brokerMs, appendFault } = calm;
+      Object.assign(weather, { brokerIsAway, brokerMs, appendFault });
+    });
   }
 
   /** Somebody changes the region of an endpoint, and sometimes back at once. */
@@ -423,7 +443,8 @@ class Storm {
     if (!this.#mayStart) await this.#world.run(this.#agreedAt - time.now());
     for (const region of this.#regions) await this.#addProcess('all', region);
     const giveUpAt = time.now() + LONGEST_RUN_MS;
-    const countLeft = (): number => store.queue.size + store.outbox.size + store.unwrittenSlices.length;
+    const countLeft = (): number =>
+      store.queue.size + store.outbox.size + store.unwrittenSlices.length + this.#world.unstored;
     while (countLeft() > 0 && time.now() < giveUpAt) await this.#world.run(5_000);
     await this.#world.run(PRODUCER_TIMEOUT_MS + 5_000);
     while (countLeft() > 0 && time.now() < giveUpAt) await this.#world.run(5_000);

@@ -1,6 +1,7 @@
 /** How the network and the store behave at the moment. */
 import type { Uuid } from '../../src/domain/ids.ts';
 import type { Fault } from '../../src/memory/faults.ts';
+import type { AppendFault } from './simulated-kafka.ts';
 import type { Random } from './virtual-time.ts';
 
 export interface Weather {
@@ -19,6 +20,12 @@ export interface Weather {
   handOverMs: () => number;
   /** Milliseconds until the connection to a receiver is open. */
   connectMs: () => number;
+  /** True: the broker of the accept log answers nothing. */
+  brokerIsAway: () => boolean;
+  /** Milliseconds that a request to the broker takes. */
+  brokerMs: () => number;
+  /** What happens to a request that writes to the accept log. */
+  appendFault: () => AppendFault;
   /** Share of conversions that fail. */
   conversionFailureRate: number;
 }
@@ -32,5 +39,8 @@ export const calmWeather = (random: Random): Weather => ({
   losesMessage: () => false,
   handOverMs: () => random.between(0, 1),
   connectMs: () => 0,
+  brokerIsAway: () => false,
+  brokerMs: () => random.between(0.5, 4),
+  appendFault: () => 'none',
   conversionFailureRate: 0,
 });

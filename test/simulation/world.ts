@@ -19,6 +19,7 @@ import type { AttemptRequest } from '../../src/ports/stages.ts';
 import { findEndViolations } from './end-checks.ts';
 import { Publication } from './publication.ts';
 import { RequestChecks, type Sender } from './request-checks.ts';
+import { SimulatedKafka } from './simulated-kafka.ts';
 import { type Limits, type ProcessOptions, SimulatedProcess } from './simulated-process.ts';
 import { Random, VirtualTime } from './virtual-time.ts';
 import { calmWeather, type Weather } from './weather.ts';
@@ -43,6 +44,8 @@ export interface WorldOptions {
   readonly limits?: Partial<Limits>;
   /** True: all processes are on one node and hand deliveries over to each other. */
   readonly isOneNode?: boolean;
+  /** True: requests are accepted in the accept log, and stored from there. */
+  readonly isOnKafka?: boolean;
   /**
    * False: the world checks no request and records no delivery, so that millions of them fit in memory. `checkEnd` and the
    * maps of deliveries are then of no use; the caller takes results from the store and calls `forget`. Default true.
@@ -63,6 +66,8 @@ export class World {
   readonly store: MemoryStore;
   readonly bus: MemoryBus;
   readonly checks: RequestChecks;
+  /** Null: requests are stored at once. */
+  readonly kafka: SimulatedKafka | null;
   readonly processes: SimulatedProcess[] = [];
   readonly publications: Publication[] = [];
   /** Events that were published through the outbox. */
@@ -91,7 +96,10 @@ export class World {
   readonly #limits: Partial<Limits>;
   readonly #keepsRecords: boolean;
 
-  constructor(seed: number, { limits = {}, isOneNode = false, keepsRecords = true }: WorldOptions = {}) {
+  constructor(
+    seed: number,
+    { limits = {}, isOneNode = false, isOnKafka = false, keepsRecords = true }: WorldOptions = {},
+  ) {
     const { time } = this;
     this.#keepsRecords = keepsRecords;
     this.random = new Random(seed);
@@ -111,6 +119,7 @@ export class World {
     this.bus = new MemoryBus({
       delayMs: () => (this.weather.losesMessage() ? Number.POSITIVE_INFINITY : this.random.between(0.5, 3)),
     });
+    this.kafka = isOnKafka ? new SimulatedKafka(time, () => this.weather) : null;
     this.#hub = isOneNode ? new MemoryHandOverHub(() => this.weather.handOverMs()) : null;
     if (this.#hub !== null)
       this.#hub.isReachable = (member) =>
@@ -128,6 +137,14 @@ export class World {
 
   get duplicates(): number {
     return this.checks.duplicates;
+  }
+
+  /** How many records of the accept log are not stored yet, or set aside. */
+  get unstored(): number {
+    const { partitions, parked } = this.store.kafka;
+    const read = partitions.reduce((sum, { position }) => sum + Number(position), 0);
+    const written = this.kafka?.ends.reduce((sum, end) => sum + end, 0) ?? 0;
+    return written - read + parked.size;
   }
 
   /** How often lanes were read from the store. */
@@ -223,6 +240,7 @@ export class World {
         fanOuts: this.#fanOuts,
         queue: this.#queue,
         bus: this.bus,
+        kafka: this.kafka,
         hub: this.#hub,
         weather: () => this.weather,
         onCall: (operation, latencyMs) => {

@@ -12,6 +12,8 @@ import { Agent, request } from 'undici';
 import { afterAll, beforeAll, expect, inject, onTestFinished } from 'vitest';
 import { createTestDatabase, type TestDatabase } from './database.ts';
 import { eventually } from './eventually.ts';
+import type {} from './kafka/backbone.ts';
+import { backboneSettings } from './kafka/settings.ts';
 import { startProcess } from './processes.ts';
 import { type Receiver, type ReceiverOptions, type RecordedRequest, startReceiver } from './receiver.ts';
 
@@ -92,8 +94,10 @@ export const TEST_SETTINGS: Readonly<Record<string, string>> = {
 };
 
 export async function startTestPosthorn(options: TestPosthornOptions): Promise<TestPosthorn> {
+  const broker = inject('kafkaBackbone');
   const env: Record<string, string> = {
     ...TEST_SETTINGS,
+    ...(broker !== undefined && backboneSettings(broker, options.database.url)),
     DATABASE_URL: options.database.url,
     ...options.env,
   };
@@ -309,13 +313,24 @@ export interface AcceptedEvent {
   readonly duplicate: boolean;
 }
 
-/** `event` as an object, or as the exact text of the body. */
+/** `event` as an object, or as the exact text of the body. Resolves when the event is stored. */
 export async function publish(
   posthorn: Api,
   event: string | Record<string, unknown>,
   options?: CallOptions,
 ): Promise<AcceptedEvent> {
-  return (await expectStatus(posthorn.api('POST', '/v1/events', event, options), 202)).body;
+  const { body } = await expectStatus(posthorn.api('POST', '/v1/events', event, options), 202);
+  return { ...body, ...(await readStored(posthorn, body.id)) };
+}
+
+/** With Kafka as the accept log, waits until an accepted event is in PostgreSQL. Returns what was decided then. */
+export async function readStored(
+  posthorn: Api,
+  id: string,
+): Promise<Partial<Pick<AcceptedEvent, 'deliveries' | 'unmatched_reason'>>> {
+  if (inject('kafkaBackbone') === undefined) return {};
+  const { body } = await expectStatus(posthorn.api('GET', `/v1/events/${id}`), 200);
+  return { deliveries: body.deliveries, unmatched_reason: body.unmatched_reason };
 }
 
 export interface ShownDelivery {

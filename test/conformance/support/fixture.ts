@@ -12,8 +12,10 @@ import type { CatalogueStore } from '../../../src/ports/catalogue-store.ts';
 import type { ConversionStore } from '../../../src/ports/conversion-store.ts';
 import type { DeliveryQueue } from '../../../src/ports/delivery-queue.ts';
 import type { EndpointDirectory } from '../../../src/ports/endpoint-directory.ts';
+import type { KeyClaims } from '../../../src/ports/event-log.ts';
 import type { EventLookup, EventStore } from '../../../src/ports/event-store.ts';
 import type { FanOutStore } from '../../../src/ports/fan-out-store.ts';
+import type { KafkaStore } from '../../../src/ports/kafka-store.ts';
 import type { OutboxRow, OutboxStore } from '../../../src/ports/outbox-store.ts';
 import type { OwnershipStore } from '../../../src/ports/ownership-store.ts';
 import type { PeerDirectory } from '../../../src/ports/peer-directory.ts';
@@ -31,6 +33,8 @@ export interface StorePorts {
   readonly peers: PeerDirectory;
   readonly tenantLimits: TenantLimits;
   readonly catalogue: CatalogueStore;
+  readonly kafka: KafkaStore;
+  readonly claims: KeyClaims;
 }
 
 /** The same store over a connection that breaks when a test says so. */
@@ -106,6 +110,8 @@ export interface StoreFixture extends StorePorts {
   schemaFailureIds(): Promise<Uuid[]>;
   /** Moves the last announcement of a process `ms` into the past. */
   agePeer(id: Uuid, ms: number): Promise<void>;
+  /** Moves the last renewal of a reader of Kafka `ms` into the past. Null: of all. */
+  ageKafkaConsumer(id: Uuid | null, ms: number): Promise<void>;
   /** Moves the last renewal of a worker `ms` into the past. */
   ageWorker(workerId: Uuid, ms: number): Promise<void>;
   /** The store is set back to before the last renewal of the worker. */
@@ -122,6 +128,8 @@ export interface StoreFixture extends StorePorts {
   hasTenant(name: string): Promise<boolean>;
   rejectedOutbox(): Promise<{ id: Uuid; reason: string }[]>;
   outboxIds(): Promise<Uuid[]>;
+  /** How far a Kafka partition is stored, and the offsets above that are stored already. */
+  kafkaPosition(partitionId: number): Promise<{ position: number; done: number[] }>;
   /** Removes everything that the tests so far have stored, except endpoints. Closes their sessions. */
   clear(): Promise<void>;
   close(): Promise<void>;

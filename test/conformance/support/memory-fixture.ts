@@ -11,6 +11,8 @@ import {
 } from '../../../src/memory/memory-endpoint-directory.ts';
 import { createMemoryEventLookup, createMemoryEventStore } from '../../../src/memory/memory-event-store.ts';
 import { createMemoryFanOutStore } from '../../../src/memory/memory-fan-out-store.ts';
+import { createMemoryKafkaStore } from '../../../src/memory/memory-kafka-store.ts';
+import { createMemoryKeyClaims } from '../../../src/memory/memory-key-claims.ts';
 import { createMemoryOutboxStore } from '../../../src/memory/memory-outbox-store.ts';
 import { createMemoryOwnershipStore } from '../../../src/memory/memory-ownership-store.ts';
 import { MemoryPeerDirectory } from '../../../src/memory/memory-peer-directory.ts';
@@ -65,6 +67,8 @@ export async function createMemoryFixture(): Promise<StoreFixture> {
     peers,
     tenantLimits: createMemoryTenantLimits(store),
     catalogue: createMemoryCatalogueStore(store),
+    kafka: createMemoryKafkaStore(store),
+    claims: createMemoryKeyClaims(store),
   };
   return {
     ...ports,
@@ -104,6 +108,7 @@ function clear(store: MemoryStore): void {
   ])
     table.clear();
   store.rejectedOutbox.length = 0;
+  store.kafka.clear();
   for (const shard of store.shards) Object.assign(shard, { owner: null, takenAt: null, uncleanAt: [] });
 }
 
@@ -133,6 +138,8 @@ function createUnreliable(ports: StorePorts): UnreliableStore {
     peers: withFaults(ports.peers, link),
     tenantLimits: withFaults(ports.tenantLimits, link),
     catalogue: withFaults(ports.catalogue, link),
+    kafka: withFaults(ports.kafka, link),
+    claims: withFaults(ports.claims, link),
     loseNextAnswer: () => arm('lost_answer'),
     loseNextRequest: () => arm('lost_request'),
   };
@@ -147,6 +154,7 @@ type Inspection = Pick<
   | 'hasTenant'
   | 'rejectedOutbox'
   | 'outboxIds'
+  | 'kafkaPosition'
   | 'schemaFailureIds'
   | 'endpointVersion'
 >;
@@ -161,6 +169,10 @@ function createInspection(store: MemoryStore): Inspection {
     hasTenant: async (name) => store.tenants.has(name),
     rejectedOutbox: async () => store.rejectedOutbox.map(({ id, reason }) => ({ id, reason })),
     outboxIds: async () => [...store.outbox.values()].map(({ id }) => id),
+    async kafkaPosition(partitionId) {
+      const { position, done } = store.kafka.partitions.find(({ id }) => id === partitionId)!;
+      return { position: Number(position), done: done.map(Number) };
+    },
     schemaFailureIds: async () => [...store.schemaFailures.keys()],
     endpointVersion: async () => store.endpointVersion,
   };
@@ -196,6 +208,7 @@ type Administration = Pick<
   | 'putSchema'
   | 'createTask'
   | 'cancelTask'
+  | 'ageKafkaConsumer'
   | 'ageWorker'
   | 'forgetRenewal'
   | 'breakSession'
@@ -237,6 +250,9 @@ function createAdministration(store: MemoryStore): Administration {
     putSchema: async (eventType, version, schema) => putSchema(store, eventType, version, schema),
     createTask: async (task) => createTask(store, task),
     cancelTask: async (id) => void Object.assign(store.tasks.get(id)!, { state: 'cancelled', runner: null }),
+    async ageKafkaConsumer(id, ms) {
+      for (const [each, row] of store.kafka.consumers) if (id === null || id === each) row.renewedAt -= ms;
+    },
     async ageWorker(workerId, ms) {
       store.workers.get(workerId)!.renewedAt -= ms;
     },

@@ -8,6 +8,8 @@ import { createPostgresDeliveryQueue } from '../../../src/postgres/delivery-queu
 import { createEndpointCache } from '../../../src/postgres/endpoint-cache.ts';
 import { createPostgresEventLookup, createPostgresEventStore } from '../../../src/postgres/event-store.ts';
 import { createPostgresFanOutStore } from '../../../src/postgres/fan-out-store.ts';
+import { createPostgresKafkaStore } from '../../../src/postgres/kafka-store.ts';
+import { createPostgresKeyClaims } from '../../../src/postgres/key-claims.ts';
 import { createPostgresOutboxStore } from '../../../src/postgres/outbox-store.ts';
 import { createPostgresOwnershipStore } from '../../../src/postgres/ownership-store.ts';
 import { ensurePartitions } from '../../../src/postgres/partitions.ts';
@@ -36,7 +38,8 @@ const CLEAR = `
            posthorn.endpoint_health, posthorn.operational_notes, posthorn.idempotency_keys, posthorn.workers, posthorn.outbox,
            posthorn.outbox_rejected, posthorn.tasks, posthorn.fan_out_slices, posthorn.converted_payloads,
            posthorn.batches, posthorn.open_batches, posthorn.debounce_keys, posthorn.debounce_windows, posthorn.debounced,
-           posthorn.peers, posthorn.schema_failures, posthorn.event_types cascade;
+           posthorn.peers, posthorn.schema_failures, posthorn.event_types,
+           posthorn.kafka_records, posthorn.kafka_partitions, posthorn.kafka_consumers, posthorn.kafka_awaited_topics cascade;
   update posthorn.tenants set ingest_per_second = null, ingest_burst = null, validation = 'off';
   update posthorn.shards set owner = null, taken_at = null, unclean_at = '{}'`;
 
@@ -111,6 +114,8 @@ function createPorts(database: Database): StorePorts {
     peers: createPostgresPeerDirectory(database),
     tenantLimits: createPostgresTenantLimits(database),
     catalogue: createPostgresCatalogueStore(database),
+    kafka: createPostgresKafkaStore(database),
+    claims: createPostgresKeyClaims(database),
   };
 }
 
@@ -166,6 +171,7 @@ type Inspection = Pick<
   | 'hasTenant'
   | 'rejectedOutbox'
   | 'outboxIds'
+  | 'kafkaPosition'
   | 'schemaFailureIds'
   | 'endpointVersion'
 >;
@@ -217,6 +223,13 @@ function createInspection({ query }: TestDatabase): Inspection {
       const rows = await query<{ id: Uuid }>('select id from posthorn.outbox order by seq');
       return rows.map(({ id }) => id);
     },
+    async kafkaPosition(partitionId) {
+      const rows = await query<{ position: number; done: number[] }>(
+        'select position::int, done::int[] from posthorn.kafka_partitions where id = $1',
+        [partitionId],
+      );
+      return rows[0]!;
+    },
     async schemaFailureIds() {
       const rows = await query<{ id: Uuid }>('select id from posthorn.schema_failures order by id');
       return rows.map(({ id }) => id);
@@ -240,6 +253,7 @@ type Administration = Pick<
   | 'agePeer'
   | 'createTask'
   | 'cancelTask'
+  | 'ageKafkaConsumer'
   | 'ageWorker'
   | 'forgetRenewal'
   | 'stepClockBack'
@@ -321,6 +335,13 @@ function createAdministration({ query }: TestDatabase): Administration {
       await query(
         `update posthorn.tasks set state = 'cancelled', runner = null, finished_at = now() where id = $1`,
         [id],
+      );
+    },
+    async ageKafkaConsumer(id, ms) {
+      await query(
+        `update posthorn.kafka_consumers set renewed_at = renewed_at - make_interval(secs => $2)
+          where id = coalesce($1::uuid, id)`,
+        [id, ms / 1000],
       );
     },
     async ageWorker(workerId, ms) {

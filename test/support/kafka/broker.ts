@@ -135,13 +135,22 @@ export class TestBroker {
   }
 
   /** As `kill -9`. */
-  async kill(): Promise<void> {
-    const child = this.#child;
-    this.#child = null;
-    if (child === null || child.exitCode !== null) return;
-    const ended = once(child, 'exit');
-    child.kill('SIGKILL');
-    await ended;
+  kill(): Promise<void> {
+    return this.#end('SIGKILL');
+  }
+
+  /** Ends it as an operator would: first, other brokers lead its partitions. */
+  stop(): Promise<void> {
+    return this.#end('SIGTERM');
+  }
+
+  /** SIGSTOP: its connections stay open, and it answers nothing. */
+  pause(): void {
+    this.#child?.kill('SIGSTOP');
+  }
+
+  resume(): void {
+    this.#child?.kill('SIGCONT');
   }
 
   async restart(): Promise<void> {
@@ -153,6 +162,15 @@ export class TestBroker {
   async remove(): Promise<void> {
     await this.kill();
     await rm(this.#folder, { recursive: true, force: true });
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<void> {
+    const child = this.#child;
+    this.#child = null;
+    if (child === null || child.exitCode !== null) return;
+    const ended = once(child, 'exit');
+    child.kill(signal);
+    await ended;
   }
 
   log(): Promise<string> {
