@@ -162,6 +162,25 @@ describe('VER-1: payloads are checked when they are accepted', () => {
     }
   });
 
+  test('the events of a batch keep their order, whether they are checked or not', async () => {
+    const [checked, other, tenant] = [newType(), newType(), newTenant()];
+    await expectStatus(put(checked, 'v1', { schema }), 201);
+    await expectStatus(posthorn.api('PUT', `/v1/event-types/${checked}`, { validation: 'strict' }), 200);
+    const receiver = await newReceiver();
+    await createEndpoint(posthorn, { tenant, url: receiver.url, ordering: 'fifo' });
+    const events = Array.from({ length: 30 }, (_, n) => ({
+      type: n % 3 === 1 ? other : checked,
+      tenant,
+      // Every tenth is refused.
+      data: { id: n % 10 === 9 ? n : `${n}` },
+    }));
+    const { body } = await expectStatus(posthorn.api('POST', '/v1/events/batch', { events }), 202);
+    const accepted = events.filter((_, n) => body.results[n].error === undefined);
+    expect(accepted).toHaveLength(28);
+    const requests = await receiver.waitFor(28);
+    expect(requests.map((request) => request.json().data)).toEqual(accepted.map(({ data }) => data));
+  });
+
   test('deprecating the only version does not end the check of events that name none', async () => {
     const [type, tenant] = [newType(), newTenant()];
     await expectStatus(put(type, 'v1', { schema }), 201);

@@ -57,6 +57,21 @@ describe('VER-1: documents that describe events', () => {
     expect(compileStored(schema!).check({})).not.toEqual([]);
   });
 
+  test('a message of an AsyncAPI 3 document may name its schema format, which must be JSON Schema', () => {
+    const read = (schemaFormat: string, schema: unknown) =>
+      readCatalogue({
+        asyncapi: '3.0.0',
+        info: { version: '1' },
+        channels: { orders: { messages: { placed: { payload: { $ref: '#/components/schemas/Placed' } } } } },
+        components: { schemas: { Placed: { schemaFormat, schema } } },
+      }).event_types.placed!.versions!.v1!.schema!;
+    const { check } = compileStored(read('application/schema+json;version=draft-07', { type: 'integer' }));
+    expect([check(1), check('a').length]).toEqual([[], 1]);
+    expect(() => read('application/vnd.google.protobuf;version=3', 'message Placed {}')).toThrow(
+      'only JSON Schema',
+    );
+  });
+
   test.each([
     [1],
     [{}],

@@ -25,9 +25,15 @@ export function readAsyncApi(document: Json): CatalogueFile {
   return { event_types: Object.fromEntries(types) };
 }
 
-/** `payload` is a schema, or a schema with its format. */
+const JSON_SCHEMA = /^application\/(schema|vnd\.aai\.asyncapi)\b/;
+
+/** `payload` is a schema, or a schema with its format. Throws an error if the format is not JSON Schema. */
 function payloadOf(document: Json, { payload }: Json) {
   if (payload === undefined) return null;
-  const isWrapped = isObject(payload) && payload.schemaFormat !== undefined;
-  return bundleSchema(document, isWrapped ? payload.schema : payload);
+  const wrapper = follow(document, payload);
+  if (!isObject(wrapper) || wrapper.schemaFormat === undefined) return bundleSchema(document, payload);
+  const format = String(wrapper.schemaFormat);
+  if (!JSON_SCHEMA.test(format))
+    throw new Error(`schemaFormat ${format} is not supported: only JSON Schema is`);
+  return bundleSchema(document, wrapper.schema);
 }
