@@ -35,6 +35,8 @@ import {
 import { publishAll } from '../support/publish-all.ts';
 
 const SECRET = 'very-private-thing';
+/** A delivery that belongs to nobody here. */
+const FOREIGN = publicId('dlv', deliveryIdOf(newEventId(Date.now()), 0));
 /** Of endpoints: in no table in plain text, and nowhere after the expunge. */
 const HEADER_VALUE = 'very-private-header';
 const posthorn = usePosthorn({
@@ -469,6 +471,19 @@ describe('LIF-3: expunging a tenant', () => {
     );
     await untilEnded(event.id, ['dead', 'delivered', 'delivered', 'retrying']);
     await expectStatus(api('POST', `/v1/endpoints/${endpoints[0]}/replay`, { status: ['delivered'] }), 202);
+    // Tasks of the admin that name what belongs to the tenant, but not the tenant.
+    const failed = (await deliveriesOf(posthorn, event.id)).find(({ status }) => status === 'retrying')!;
+    for (const filter of [{ endpoint_id: endpoints[0] }, { ids: [failed.id, FOREIGN] }])
+      await expectStatus(api('POST', '/v1/dead-letters/replay', { filter }), 202);
+    await posthorn.database.query(
+      `insert into posthorn.tasks (id, kind, selection, why, total, created_by)
+       values ($1, 'restore', $2, $3, 0, 'admin')`,
+      [
+        newId(Date.now()),
+        JSON.stringify({ ...WHOLE_TENANT, eventId: parsePublicId('evt', event.id) }),
+        event.id,
+      ],
+    );
     const rename = (settings: object) =>
       expectStatus(api('PUT', `/v1/tenants/${tenant}`, { name: `Name of ${tenant}`, ...settings }), 200);
     await rename({ validation: 'strict' });
@@ -615,6 +630,18 @@ describe('LIF-3: expunging a tenant', () => {
         [tenant],
       ),
     ).toEqual([{ action: 'tenant.expunge', tenant: null, changes: [] }]);
+    // No other entry names what belonged to it.
+    const entries = await posthorn.database.query<{ text: string }>(
+      "select a::text as text from posthorn.audit_log a where action <> 'tenant.expunge'",
+    );
+    for (const { text } of entries) for (const trace of traces) expect(text).not.toContain(trace);
+    // A task about others too stays, without the ids of the tenant.
+    expect(
+      await posthorn.database.query(
+        "select from posthorn.tasks where selection -> 'ids' = jsonb_build_array($1::text)",
+        [parsePublicId('dlv', FOREIGN)],
+      ),
+    ).toHaveLength(1);
     expect(await rowsOf(other)).toEqual(before);
     // The log has ids, no payloads, headers, answers or keys.
     for (const secret of [`user of ${tenant}`, `refused for ${tenant}`, HEADER_VALUE, world.key])

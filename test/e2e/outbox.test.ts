@@ -51,6 +51,27 @@ describe('OUT-1: posthorn.publish in the transaction of the caller', () => {
     await untilDeliveries(posthorn, id, 'delivered');
   });
 
+  test('LIF-3: an event that a restored backup has in the outbox is not stored if it was expunged', async () => {
+    const receiver = await newReceiver();
+    await createEndpoint(posthorn, { url: receiver.url, tenant });
+    const expunged = await shop.transaction(async (client) => {
+      const id = await shop.publish(client, { type: 'a.b', data: '1', tenant });
+      // The archive or `posthorn expunged import` brought the tombstone back, before the event was there.
+      await posthorn.database.query(
+        "insert into posthorn.expunged (kind, id, applied_at) values ('event', $1, now())",
+        [parsePublicId(idPrefixes.event, id)],
+      );
+      return id;
+    });
+    const other = await shop.transaction((client) =>
+      shop.publish(client, { type: 'a.b', data: '2', tenant }),
+    );
+    await untilDeliveries(posthorn, other, 'delivered');
+    await outboxIsEmpty();
+    await expectStatus(posthorn.api('GET', `/v1/events/${expunged}`), 404);
+    expect(receiver.requests.map(({ headers }) => headers['webhook-id'])).toEqual([other]);
+  });
+
   test('nothing is published before the commit or after a rollback', async () => {
     const receiver = await newReceiver();
     await createEndpoint(posthorn, { url: receiver.url, tenant });

@@ -156,6 +156,15 @@ const finishOrigin = (from: Origin): string => {
   return from === 'partition' ? MOVE_POSITION : deleteOutboxRows(from);
 };
 
+/**
+ * After a restore of a backup, the outbox and Kafka contain events again that were expunged since. Such an event counts as stored: its
+ * tombstone may have been applied before it arrives.
+ */
+const notExpunged = (from: Origin): string =>
+  from === 'requests'
+    ? ''
+    : "and not exists (select from posthorn.expunged x where x.kind = 'event' and x.id = incoming.id::text)";
+
 export type Variant = 'usual' | 'skipping' | 'sliced';
 
 /** What a guarded statement writes besides the usual, by variant. Its parameters are the last ones, from `first` on. */
@@ -204,7 +213,7 @@ const guarded = (check: VersionCheck, from: Origin, variant: Variant): Statement
     accepted as (
       insert into posthorn.events (id, tenant, type, data, deliveries, idempotency_key, options)
       select id, tenant, type, substring($13::bytea from start for length), fanout, key, ($14::text[])[n]::json #> '{}'
-        from incoming where key is null or id = any (array(select event_id from won))
+        from incoming where (key is null or id = any (array(select event_id from won))) ${notExpunged(from)}
           on conflict (id) do nothing
       returning id
     ),${finishOrigin(from)}${VARIANTS[variant](20 + ORIGIN_PARAMETERS[from])}

@@ -6,6 +6,7 @@ import { CHANNEL_NAMES } from '../notifier-channels.ts';
 import { deleteConversions } from './conversions.ts';
 import { announceChanges } from './endpoints.ts';
 import { expungePayload, waitForRestore } from './expunge-payload.ts';
+import { expungeTasksOf } from './expunge-tasks.ts';
 import type { Selection } from './select-deliveries.ts';
 
 /** The selection of a task that expunges a tenant, without its name. */
@@ -30,6 +31,7 @@ export async function closeTenant(client: Client, tenant: string): Promise<boole
     [tenant],
   );
   if (rowCount === 0) return false;
+  await expungeTasksOf(client, tenant);
   await client.query(
     'update posthorn.api_keys set revoked_at = now() where tenant = $1 and revoked_at is null',
     [tenant],

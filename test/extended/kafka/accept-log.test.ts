@@ -324,6 +324,33 @@ describe('SCL-2: Kafka as the accept log', needs(missing), () => {
     expect(await storedNumbers(database)).toEqual([2]);
   });
 
+  test('LIF-3: an event that was expunged after the backup is not stored again from the topic', async () => {
+    const database = await newDatabase();
+    const topic = newTopic();
+    const first = await start(database, topic);
+    const tenant = newTenant();
+    const receiver = await newReceiver();
+    await createEndpoint(first, { url: receiver.url, tenant });
+    const [secret, other] = [
+      await publish(first, { type: 'a.b', tenant, data: { n: 1 } }),
+      await publish(first, { type: 'a.b', tenant, data: { n: 2 } }),
+    ];
+    for (const { id } of [secret, other]) await untilDeliveries(first, id, 'delivered');
+    await expectStatus(first.api('DELETE', `/v1/events/${secret.id}/payload`), 204);
+    await first.stop();
+    // A backup from before the events, and the tombstone that the archive has.
+    for (const table of ['events', 'deliveries', 'attempts', 'queue'])
+      await database.query(`delete from posthorn.${table}`);
+    await database.query("update posthorn.kafka_partitions set position = 0, done = '{}'");
+    const second = await start(database, topic);
+    await untilDeliveries(second, other.id, 'delivered');
+    expect(await storedNumbers(database)).toEqual([2]);
+    await expectStatus(second.api('GET', `/v1/events/${secret.id}`), 404);
+    const sent = receiver.requests.map(({ headers }) => headers['webhook-id']);
+    expect(sent.filter((id) => id === secret.id)).toHaveLength(1);
+    expect(sent.filter((id) => id === other.id)).toHaveLength(2);
+  });
+
   test('doctor checks the brokers and the topic', async () => {
     const check = (env: Readonly<Record<string, string>>) =>
       checkKafka(loadConfig({ mode: 'serve', flags: {}, env: { DATABASE_URL: 'postgres://db/x', ...env } }));
