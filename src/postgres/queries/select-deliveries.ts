@@ -86,7 +86,7 @@ function conditionsOf(
       ];
     case 'deliveries': {
       const finished = statuses.filter((status) => TABLE_OF[status] === table);
-      // Uses the index of skipped deliveries. Those of an endpoint that is not deleted all have this reason.
+      // Names the reason, so that the index of skipped deliveries is used. At an endpoint that is not deleted, no other reason exists.
       if (selection.endpointId !== null && finished.join() === 'skipped' && reason === null)
         return [`q.status = 'skipped'`, `q.reason = 'endpoint_disabled'`];
       return [
