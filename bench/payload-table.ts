@@ -54,7 +54,7 @@ async function measure(bytes: number): Promise<void> {
   const counts: Record<Way, number> = { together: 0, apart: 0 };
   for (const batch of BATCHES) {
     const times: Record<Way, number[]> = { together: [], apart: [] };
-    // In turns, so that both see the same machine.
+    // In turns, so that other work on the machine affects both.
     for (let round = 0; round < ROUNDS; round += 1)
       for (const way of round % 2 === 0
         ? (['together', 'apart'] as const)

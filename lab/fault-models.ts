@@ -106,6 +106,6 @@ export const traffic = {
   dayPeak: 1.6,
   /** Storms, as from an import or a batch job: the mean time between them, their length and their rate over the usual one. */
   storms: { everyHours: 12, minutes: 5, factor: 10 },
-  /** So many events are published together, each for another endpoint, as by a batch. Their commit is shared. */
+  /** This many events are published together, each for another endpoint, as by a batch. Their commit is shared. */
   group: 10,
 } as const;

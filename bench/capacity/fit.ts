@@ -39,13 +39,13 @@ export function ratesOfSample({ load, events, deliveries, retries }: Sample): Ra
   };
 }
 
-/** What a sample measured per second of its load, without what happens in an idle node too. */
+/** What a sample measured per second of its load, minus what an idle node uses in the same time. */
 function busyPerSecond(sample: Sample, idle: Sample, measure: (sample: Sample) => number): number {
   const idlePerSecond = measure(idle) / idle.seconds;
   return Math.max(0, measure(sample) - idlePerSecond * sample.seconds) / sample.load.seconds;
 }
 
-/** Returns how long a transaction takes, so that the model has as many transactions as were measured. */
+/** Returns the duration of a transaction at which the model predicts the measured numbers of transactions best. */
 export function fitTransactionMs({ idle, retry: _, ...busy }: Samples): number {
   const errorOf = (transactionMs: number): number =>
     Object.values(busy).reduce((sum, sample) => {

@@ -7,7 +7,7 @@
  *
  * A tenant uses at most all processes but one, so that a hanging converter never holds up all tenants. A converter that hung
  * or crashed several times in a row for a tenant is paused for that tenant: its conversions are `busy` for a while instead
- * of taking a process each. The payloads of other tenants may not crash the converter, so they do not wait.
+ * of taking a process each. Other tenants do not wait, because their payloads may be harmless.
  */
 import type { Clock } from '../domain/clock.ts';
 import type { VersionStep } from '../domain/version-pins.ts';

@@ -95,8 +95,8 @@ function keyOf(profile: SignatureProfile, secret: string): Key {
 type FormSigner = (input: SignInput, headers: Record<string, string>) => boolean;
 
 /**
- * A change between HMAC and Ed25519 leaves older secrets that sign in the form that they had. Their signatures join those
- * of the endpoint if both forms are lists of the same kind, and otherwise have their own header.
+ * After a change between HMAC and Ed25519, the older secrets keep signing in their old form. If both forms write lists of
+ * the same kind, all signatures share one header. Otherwise those of the older secrets have their own header.
  */
 export function createSigner(endpoint: Endpoint): Signer {
   const own = signatureForm(endpoint.signature);

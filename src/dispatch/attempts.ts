@@ -298,8 +298,8 @@ export class Attempts {
     if (statusCode !== 429 || retryAfterMs === null) return health;
     const holdUntil = now + Math.min(retryAfterMs, retryAfterCapMs);
     lane.holdUntil = Math.max(lane.holdUntil, holdUntil);
-    // The hold is stored, so that a worker that takes the endpoint over waits too.
-    // Without a change of the circuit, only the hold: a probe may have been started since.
+    // The hold is stored, so that a worker that takes the endpoint over waits too. If nothing else must be stored, the circuit in the
+    // store stays as it is: somebody may have recorded the start of a probe meanwhile.
     const hold = { holdUntil, latestHold: latestHoldAt(now, retryAfterCapMs) };
     return { ...(health ?? { endpointId: lane.id, breaker: null, failingSince: null }), ...hold };
   }

@@ -28,8 +28,9 @@ const GENERATION_BYTES = 4 * 1024 * 1024;
 const MAX_CACHED_BYTES = 1024 * 1024;
 const EVENT_OVERHEAD_BYTES = 200;
 /**
- * How long expunged ids are kept: longer than renewals of the lease repeat them (two minutes), and than a request is prepared. Not a
- * number of ids: then somebody who expunges many events could displace one whose request is being prepared.
+ * How long expunged ids are kept: longer than renewals of the lease repeat them (two minutes), and longer than the preparation of a
+ * request takes. The bound is a time and not a number of ids: otherwise somebody who expunges many events could displace an event
+ * whose request is being prepared.
  */
 const KEEP_EXPUNGED_MS = 150_000;
 

@@ -69,7 +69,7 @@ export function correctDelivery<T extends WaitingDelivery>(
   function isDueTooLate(): boolean {
     if (trigger === 'replay') return true;
     const longestMs = Math.max(longestDelayMs(retry, retryAfterCapMs), debounce?.maxWaitMs ?? 0);
-    // A delivery that was scheduled ages from its due time on. Debounce postpones others.
+    // A scheduled delivery ages from its due time on. If the age began earlier, debounce has postponed the delivery.
     const isPostponed = agesFrom < dueAt! - TOLERANCE_MS;
     if (attempts > 0 || isPostponed) return dueAt! > now + longestMs + TOLERANCE_MS;
     return isAhead && dueAt! - acceptedAt <= longestMs;

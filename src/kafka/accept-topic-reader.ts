@@ -32,8 +32,8 @@ export class AcceptTopicReader {
 
   /**
    * Leaves out repeated records, and events that were published before the deletion of all data of their tenant ended. Ids are not
-   * compared: they have the time of a node, which may be wrong. An event is kept if the node knew that the deletion had ended,
-   * which compares the store's clock with itself, or if the broker got the record later. Throws `StoreError`.
+   * compared: they have the time of a node, which may be wrong. An event is kept if the node had read the list of closed
+   * tenants after the deletion ended (both times are the store's), or if the broker got the record after that. Throws `StoreError`.
    */
   async select(records: readonly KafkaRecord[]): Promise<readonly KafkaRecord[]> {
     const known = records.map(identifyEvent);

@@ -42,7 +42,7 @@ export function replayDelivery(store: MemoryStore, id: Uuid, endpointId: Uuid, n
 
 /**
  * Makes a waiting delivery due now, in its place in the order of acceptance. If it is due already and was not attempted
- * since, this replay makes no request of its own and does not count.
+ * since its schedule began, this replay makes no request of its own and does not count.
  */
 function restart(row: QueueRow, now: number): void {
   const sendsAgain = row.attempts > row.attemptsBeforeReplay || (row.dueAt ?? 0) > now;

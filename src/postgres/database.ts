@@ -136,7 +136,7 @@ export interface DatabaseOptions {
 type ProcessRole = 'api' | 'worker' | 'all';
 type Sizes = Pick<DatabaseOptions, 'role' | 'apiConnections' | 'dispatchConnections'>;
 
-/** A worker answers no API requests: background work uses these, one of them to hold the lock of upkeep. */
+/** A worker answers no API requests. Its background work uses these connections, one of which holds the lock of upkeep. */
 const WORKER_API_CONNECTIONS = 4;
 
 const poolSizes = ({

@@ -28,7 +28,7 @@ export class PostgresNotifier implements Notifier {
   readonly #handlers = new Map<Channel, Set<Handler>>();
   readonly #reconnectHandlers: (() => void)[] = [];
   readonly #sender: NotifySender;
-  /** Live tails may be busy: they have a sender of their own, so that a wake waits for one of their statements at most. */
+  /** The sender of live tails, which may have many messages. A wake thus waits for at most one of their statements. */
   readonly #tailSender: NotifySender;
   #client: Client | null = null;
   #connecting: Promise<void> | null = null;

@@ -16,7 +16,7 @@ interface Range {
   readonly toMs: number;
 }
 
-/** Returns the ranges that are missing to cover one day ago until two partitions ahead, and `oldestMs` and `newestMs` if given. */
+/** Returns the missing ranges from one day ago to two partitions ahead, and those that cover `oldestMs` and `newestMs`. */
 export function missingRanges(
   plan: PartitionPlan & { nowMs: number },
   coveredUntilMs: number | null,

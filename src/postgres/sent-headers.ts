@@ -27,7 +27,7 @@ const AGENT_PREFIX = 'Posthorn/';
 const SIGNATURE_PREFIX = 'v1,';
 /** One signature of the profile `standard`. */
 const ONE_SIGNATURE = /^v1,[A-Za-z0-9+/=]+$/;
-/** Valid names: an earlier release shows them as they are. */
+/** These are valid names of headers, because an earlier release shows them unchanged. */
 const SHORT = { type: '!', version: '~', signature: '^' } as const;
 const SHORT_NAMES = Object.values(SHORT);
 

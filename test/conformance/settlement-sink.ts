@@ -481,7 +481,7 @@ export function describeSettlementSink(getStore: () => StoreFixture): void {
         await store.queue.settle(hold(Date.now() + 40 * 24 * HOUR_MS));
         await store.queue.settle(hold(holdUntil));
         expect(await stateOf()).toMatchObject({ holdUntil });
-        // One that can be right stays.
+        // A stored hold that is not later than `latestHold` stays.
         await store.queue.settle(hold(holdUntil - 10_000));
         expect(await stateOf()).toMatchObject({ holdUntil });
       }

@@ -377,7 +377,7 @@ export class World {
     };
   }
 
-  /** The replay of a delivery that is due and was not attempted since changes nothing. */
+  /** The replay of a delivery that is due and was not attempted since its schedule began changes nothing. */
   #recordReplays(queue: DeliveryQueue): DeliveryQueue {
     return {
       ...queue,

@@ -1,4 +1,4 @@
-/** Endpoints that lists name by an id and that are not among the newest: fetched once, many in one request. */
+/** Endpoints that lists name by id, without those that are loaded anyway (the newest). Each is fetched once, many in one request. */
 import type { Endpoint, Page } from '@posthorn/client';
 import { callApi, withQuery } from './client.ts';
 import { createStore } from './store.ts';

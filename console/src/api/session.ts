@@ -35,12 +35,12 @@ export function useSession(): Session {
 }
 
 export interface Permissions {
-  /** Whether the key has this one of the scopes that `scopes` of a key can name. */
+  /** Whether the key may do what this scope allows. */
   readonly may: (scope: AccessScope) => boolean;
   readonly canEditEndpoints: boolean;
   readonly canReplay: boolean;
   readonly canPublish: boolean;
-  /** No scope covers the audit log, tenants and inboxes. */
+  /** Whether the key is not restricted to some scopes. No scope covers the audit log, tenants and inboxes. */
   readonly isUnnarrowed: boolean;
   readonly isAdmin: boolean;
   readonly canSeeAllTenants: boolean;
@@ -126,7 +126,7 @@ async function resumeBrowserSession(): Promise<void> {
   await enter();
 }
 
-/** The only request with a cookie and without the header that proves its origin: it reads that header's value. */
+/** The only request that has the cookie without the header that proves its origin. The answer contains that header's value. */
 async function readBrowserSession(): Promise<BrowserSession> {
   const response = await fetch('/auth/session', { credentials: 'same-origin', cache: 'no-store' });
   if (!response.ok) throw new Error(`Posthorn answered ${response.status}.`);

@@ -109,8 +109,8 @@ function summarizeErrors({ fields, message }: FormErrors): string | null {
 }
 
 /**
- * Leaves out the settings that the user did not touch, so that they follow the server's defaults. Batches exclude an API
- * version, so that of the tenant must not be filled in.
+ * Leaves out the settings that the user did not touch, so that they follow the server's defaults. An endpoint with batches
+ * cannot have an API version, so the draft says null: otherwise the server would fill in that of the tenant.
  */
 function buildNewSettings(draft: Draft, untouched: Draft, hasTenantField: boolean): Record<string, unknown> {
   const defaults = toSettings(untouched);

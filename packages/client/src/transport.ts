@@ -21,7 +21,7 @@ export interface PosthornOptions {
   readonly key: string;
   /** The timeout of each attempt. Default: 30 seconds. */
   readonly timeoutMs?: number;
-  /** How often to retry. Default: 4. */
+  /** The maximum number of retries. Default: 4. */
   readonly retries?: number;
   /** Replaces the global `fetch`. */
   readonly fetch?: typeof fetch;

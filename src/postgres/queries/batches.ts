@@ -4,9 +4,9 @@ import type { Pool, Queryable } from '../database.ts';
 import { QUEUE_COLUMNS, type QueueRow, toLoaded } from './load-lanes.ts';
 import { ownerOfLane, shardOfLane } from './ownership.ts';
 
-// The shards are locked, so that a batch is either recorded before another worker takes the shard or the lane moves to
-// another one, or not at all: the next owner reads the open batches once. Each delivery is looked up by its key: "offset 0" keeps the planner from a join, which
-// would compare every delivery with every row.
+// The shards are locked: the next owner reads the open batches once, so no batch may be recorded after another worker has
+// taken the shard or the lane has moved to another one. Each delivery is looked up by its key: "offset 0" keeps the planner
+// from a join, which would compare every delivery with every row.
 const RECORD = {
   name: 'record_batches',
   text: `

@@ -157,8 +157,8 @@ export async function lockEvent(
 export type TestProbe = 'always' | 'if_open' | 'never';
 
 /**
- * Stores an event for one endpoint only. Not through the accept stage, which does not know test deliveries. Returns false
- * if the endpoint is disabled or deleted. Throws a unique violation if another probe was requested at the same time.
+ * Stores an event for one endpoint only. The accept stage cannot do this, because it does not know test deliveries. Returns
+ * false if the endpoint is disabled or deleted. Throws a unique violation if another probe was requested at the same time.
  */
 export async function insertTestEvent(
   client: Queryable,

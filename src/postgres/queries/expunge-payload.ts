@@ -82,8 +82,8 @@ const SKIP_SLICES = `
     from slices s cross join unnest(s.endpoint_ids) with ordinality as t(endpoint_id, n)`;
 
 /**
- * Waits for replays and results that are not committed yet, so that the next statement sees the rows that they moved. In the
- * order in which a replay locks them.
+ * Waits for replays and results that are not committed yet, so that the next statement sees the rows that they moved. Locks
+ * the rows in the same order as a replay.
  */
 const lockDeliveries = (table: string): string =>
   `select from posthorn.${table} where id ${OF_EVENT} order by id for update`;

@@ -142,8 +142,8 @@ export async function countRejectedRecords(pool: Pool, partitionId: number, max:
 }
 
 /**
- * When the deletion of all data of these tenants ended, in milliseconds since the epoch. Others are missing. Not `at`: that is
- * later than the newest id, which a node with a wrong clock made.
+ * When the deletion of all data of these tenants ended, in milliseconds since the epoch. Others are missing. `at` only stands
+ * in while the deletion runs: it is later than every id of the tenant, and a wrong clock may have put an id into the future.
  */
 export async function readDeletedTenants(
   pool: Pool,

@@ -9,7 +9,7 @@ const nowOf = (parameter: string): string =>
   `greatest(date_trunc('milliseconds', now()), to_timestamp(${parameter}::float8))`;
 
 /**
- * False if the delivery is due and was not attempted since: a replay then makes no request of its own. Compares with the
+ * False if the delivery is due and was not attempted since its schedule began: a replay then makes no request of its own. Compares with the
  * present time and not with the start of this transaction: a replay that began later may have committed first.
  */
 const SENDS_AGAIN = `(q.attempts > q.attempts_before_replay or coalesce(q.due_at > clock_timestamp(), false))`;
@@ -19,8 +19,8 @@ const SENDS_AGAIN = `(q.attempts > q.attempts_before_replay or coalesce(q.due_at
  * that were replayed.
  *
  *   waiting    the row becomes due now, and its schedule starts again. It keeps its place in a FIFO lane. If it is due
- *              already and was not attempted since, only its age starts again, and it does not count as a replay: two
- *              replays at the same time are one.
+ *              already and was not attempted since its schedule began, only its age starts again, and it does not count
+ *              as a replay: two replays at the same time are one.
  *   dead       gets a row at the end of the queue. The dead letter stays, marked as replaying, until the replay succeeds.
  *   history    moves to the end of the queue.
  *

@@ -86,7 +86,7 @@ async function selectAllowed(
     .filter((row) => row !== null && row.tenant !== null)
     .map((row) => row!);
   const names = [...new Set(left.map(({ tenant }) => tenant!))].sort();
-  // A tenant may have been deleted since, when nothing of it was left.
+  // A tenant without data may have been deleted after its rows were archived.
   await client.query(
     'insert into posthorn.tenants (id) select unnest($1::text[]) on conflict (id) do nothing',
     [names],
@@ -158,7 +158,7 @@ async function insertRows(client: Client, kind: ArchiveKind, rows: readonly Arch
   const values = columns
     .map(([name, , cast]) => `t.${name}${cast === undefined ? '' : `::${cast}`}`)
     .join(', ');
-  // A delivery that was replayed since waits in another table.
+  // A delivery that was replayed after it was archived is in another table.
   const unlessWaiting =
     kind === 'deliveries'
       ? `where not exists (select from posthorn.queue q where q.id = t.id)

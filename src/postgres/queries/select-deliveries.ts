@@ -86,7 +86,8 @@ function conditionsOf(
       ];
     case 'deliveries': {
       const finished = statuses.filter((status) => TABLE_OF[status] === table);
-      // Uses the index of skipped deliveries. Those of an endpoint that is not deleted all have this reason.
+      // Only those that were skipped because the endpoint was disabled, which have an index. Instead of a debounced delivery another one
+      // was sent, and an expunged one has no payload.
       if (selection.endpointId !== null && finished.join() === 'skipped' && reason === null)
         return [`q.status = 'skipped'`, `q.reason = 'endpoint_disabled'`];
       return [
