@@ -266,7 +266,10 @@ function connectParts(ports: EnginePorts, stages: EngineStages, parts: SendingPa
     laneKeeper.onEndpointsChanged(changed);
     laneMover.onEndpointsChanged(changed);
   });
-  clock.onStepped((stepMs) => laneKeeper.onClockStepped(stepMs));
+  clock.onStepped((stepMs) => {
+    parts.scheduler.onClockStepped(stepMs);
+    laneKeeper.onClockStepped(stepMs);
+  });
   handOver?.onReceived((deliveries, commit) => router.routeFromSibling(deliveries, commit));
   handOver?.onUndelivered((deliveries, commit) => router.notifyUndelivered(deliveries, commit));
   notifier.subscribe('endpoints', () => facts.refreshEndpoints());

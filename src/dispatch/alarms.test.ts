@@ -7,9 +7,11 @@ import type { Lane } from './lane.ts';
 /** A clock that stands still until a test moves it. */
 class ManualClock implements Clock {
   time = 0;
+  /** How far the wall clock is ahead of `time`. */
+  aheadMs = 0;
   readonly timers = new Set<{ at: number; task: () => void }>();
 
-  now = (): number => this.time;
+  now = (): number => this.time + this.aheadMs;
   monotonic = (): number => this.time;
   after = (delayMs: number, task: () => void): (() => void) => {
     const timer = { at: this.time + delayMs, task };
@@ -79,6 +81,20 @@ describe('alarms', () => {
     alarms.set(lanes[0]!, week);
     clock.moveTo(week + 60_000);
     expect(rung).toEqual([[week, lanes[0]]]);
+  });
+
+  it.each([100_000, -100_000])('ring after the same wait when the clock is set by %i ms', (stepMs) => {
+    const { clock, rung, alarms } = setUp();
+    alarms.set(lanes[0]!, 50_000);
+    clock.moveTo(1_000);
+    clock.aheadMs += stepMs;
+    alarms.onClockStepped(stepMs);
+    alarms.set(lanes[1]!, clock.now() + 10);
+    clock.moveTo(100_000);
+    expect(rung).toEqual([
+      [1_010, lanes[1]],
+      [50_000, lanes[0]],
+    ]);
   });
 
   it('do not ring after they were forgotten or stopped', () => {

@@ -38,12 +38,25 @@ export class Alarms {
     this.#times.delete(lane);
   }
 
+  /** Moves all times after the clock was set by `stepMs`. Otherwise a timer for an old time would keep new alarms from ringing. */
+  onClockStepped(stepMs: number): void {
+    for (const [lane, at] of this.#times) this.#times.set(lane, at + stepMs);
+    this.#heap = newHeap();
+    for (const [lane, at] of this.#times) this.#heap.push({ at, lane });
+    this.#stopTimer();
+    this.#startTimer();
+  }
+
   stop(): void {
+    this.#stopTimer();
+    this.#times.clear();
+    this.#heap = newHeap();
+  }
+
+  #stopTimer(): void {
     this.#cancel?.();
     this.#cancel = null;
     this.#timerAt = Number.POSITIVE_INFINITY;
-    this.#times.clear();
-    this.#heap = newHeap();
   }
 
   #startTimer(): void {

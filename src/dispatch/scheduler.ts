@@ -70,6 +70,11 @@ export class Scheduler {
     this.#alarms.stop();
   }
 
+  /** The clock was set by `stepMs`, because the store's clock was. */
+  onClockStepped(stepMs: number): void {
+    this.#alarms.onClockStepped(stepMs);
+  }
+
   forget(lane: Lane): void {
     this.#turns.fresh.remove(lane);
     this.#turns.retry.remove(lane);

@@ -43,6 +43,8 @@ export interface CommittedEvent extends NewEvent {
   readonly outboxSeq: string | null;
   /** The Kafka record that it comes from. */
   readonly record?: EventRecordSource | undefined;
+  /** True: a client of the API got 202 for it. A process of Posthorn made its id. */
+  readonly wasAnswered?: boolean | undefined;
 }
 
 /** The Kafka partition that a batch of records comes from, while this process owns it. */

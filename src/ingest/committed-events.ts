@@ -66,6 +66,7 @@ export class CommittedEvents {
           lostKey: null,
           isOutcomeUnknown: false,
           record: event.record,
+          wasAnswered: event.wasAnswered,
         },
         resolve: (answer) => {
           answers[index] = answer;

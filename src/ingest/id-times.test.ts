@@ -26,10 +26,14 @@ test('the time in the id must be after 2020 and at most an hour ahead', () => {
   expect(findIdProblem(idAt(NOW + 2 * HOUR_MS), NOW)?.message).toContain('too far ahead');
 });
 
-test("the id of an outbox row may be 100 days ahead: the database's clock was wrong when posthorn.publish made it", () => {
+test("the id of an outbox row, or of an event in the accept log, may be 100 days ahead: the database's clock was wrong when it was made", () => {
   const days = (count: number) => idAt(NOW + count * 24 * HOUR_MS);
   expect(findProblem({ id: days(99), outboxSeq: '1' }, NOW)).toBeNull();
   expect(findProblem({ id: days(101), outboxSeq: '1' }, NOW)?.message).toContain('too far ahead');
+  // The process that accepted it used the database's clock.
+  const logged = { outboxSeq: null, wasAnswered: true };
+  expect(findProblem({ id: days(99), ...logged }, NOW)).toBeNull();
+  expect(findProblem({ id: days(101), ...logged }, NOW)?.message).toContain('too far ahead');
   const parked = { outboxSeq: '1', record: { kind: 'parked' as const } };
   expect(findProblem({ id: days(1), ...parked }, NOW)?.message).toContain('too far ahead');
 });

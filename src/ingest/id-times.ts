@@ -7,26 +7,26 @@ const EARLIEST_MS = Date.UTC(2020, 0);
 /** The producer's clock may be this far ahead: partitions for such ids always exist. */
 const MAX_AHEAD_MS = 3_600_000;
 /**
- * `posthorn.publish` returns an id with the time of the database's clock. If that was ahead, the producer has an id from the future, and the
- * event keeps it. Partitions are created for times up to this far ahead.
+ * `posthorn.publish` returns an id with the time of the database's clock, and so does a 202 for an event in the accept log. If that clock
+ * was ahead, the producer has an id from the future, and the event keeps it. Partitions are created for times up to this far ahead.
  */
-const MAX_OUTBOX_AHEAD_MS = 100 * 86_400_000;
+const MAX_OWN_AHEAD_MS = 100 * 86_400_000;
 
 export const isFromFuture = (id: Uuid, now: number): boolean => timeOfId(id) > now + MAX_AHEAD_MS;
 
 /** True if no partition is created for the id of this committed event, because it is too far ahead. */
 export const isTooFarAhead = (
   id: Uuid,
-  { outboxSeq, record }: Pick<CommittedEvent, 'outboxSeq' | 'record'>,
+  { outboxSeq, record, wasAnswered = false }: Pick<CommittedEvent, 'outboxSeq' | 'record' | 'wasAnswered'>,
   now: number,
 ): boolean => {
   const isOutboxRow = outboxSeq !== null && record === undefined;
-  return timeOfId(id) > now + (isOutboxRow ? MAX_OUTBOX_AHEAD_MS : MAX_AHEAD_MS);
+  return timeOfId(id) > now + (isOutboxRow || wasAnswered ? MAX_OWN_AHEAD_MS : MAX_AHEAD_MS);
 };
 
 /** Returns what is wrong with an id that was made outside of this process. Null: an event can have it. */
 export function findIdProblem(
-  event: Pick<CommittedEvent, 'id' | 'outboxSeq' | 'record'>,
+  event: Pick<CommittedEvent, 'id' | 'outboxSeq' | 'record' | 'wasAnswered'>,
   now: number,
 ): Problem | null {
   const { id } = event;

@@ -220,7 +220,8 @@ export class RecordWriter {
   #read(state: Pick<PartitionState, 'topicId'>, record: KafkaRecord): CommittedEvent | string {
     const { acceptTopic, mapping, readEvent } = this.#options;
     try {
-      if (record.topic === acceptTopic?.topic) return { ...acceptTopic.read(record), outboxSeq: null };
+      if (record.topic === acceptTopic?.topic)
+        return { ...acceptTopic.read(record), outboxSeq: null, wasAnswered: true };
       const mapped = mapping.map(record);
       const event = readEvent(mapped);
       return { ...event, id: this.#idOf(state, record, mapped.happenedAt), outboxSeq: null };

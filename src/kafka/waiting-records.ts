@@ -129,8 +129,9 @@ export class WaitingRecords {
         value,
         headers,
       };
-      const event = topic === acceptTopic?.topic ? acceptTopic.read(record) : readEvent(mapping.map(record));
-      return { ...event, id: row.id, outboxSeq: row.seq, record: { kind: 'parked' } };
+      const wasAnswered = topic === acceptTopic?.topic;
+      const event = wasAnswered ? acceptTopic.read(record) : readEvent(mapping.map(record));
+      return { ...event, id: row.id, outboxSeq: row.seq, record: { kind: 'parked' }, wasAnswered };
     } catch (error) {
       if (error instanceof UnmappedRecordError || error instanceof Problem) return shorten(error.message);
       throw error;

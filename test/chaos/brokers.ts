@@ -1,12 +1,8 @@
 /** The Kafka brokers of a run with `POSTHORN_BACKBONE=kafka`. */
 import { setTimeout as delay } from 'node:timers/promises';
-import {
-  Admin,
-  alterPartitionReassignmentsV1,
-  type ClusterPartitionMetadata,
-  Connection,
-} from '@platformatic/kafka';
+import { Admin, type ClusterPartitionMetadata } from '@platformatic/kafka';
 import { TestBroker } from '../support/kafka/broker.ts';
+import { areInSync, moveLeaders } from '../support/kafka/leaders.ts';
 import type { Postgres } from './system.ts';
 import { until } from './until.ts';
 
@@ -79,43 +75,22 @@ export class Brokers {
 
   /** Waits until each partition has a leader, and all its copies. */
   async untilInSync(): Promise<void> {
-    const isInSync = async (): Promise<boolean> =>
-      (await this.#readPartitions()).every(
-        ({ leader, isr, replicas }) => leader >= 0 && isr.length === replicas.length,
-      );
+    const isInSync = async (): Promise<boolean> => areInSync(await this.#readPartitions());
     await until('all partitions of the accept topic have their copies', isInSync, RECOVERY_MS);
   }
 
-  /** Takes each partition from its leader, so that another broker leads it, and gives the former leader its copy back. */
-  async movePartitions(): Promise<void> {
-    const before = await this.#readPartitions();
-    const withoutLeader = before.map(({ leader, replicas }) => replicas.filter((id) => id !== leader));
-    await this.#assign(withoutLeader);
-    await this.untilInSync();
-    await this.#assign(withoutLeader.map((ids, partition) => [...ids, before[partition]!.leader]));
-    await this.untilInSync();
+  movePartitions(): Promise<void> {
+    return moveLeaders(
+      this.all[0]!.address,
+      TOPIC,
+      () => this.#readPartitions(),
+      () => this.untilInSync(),
+    );
   }
 
   async #readPartitions(): Promise<readonly ClusterPartitionMetadata[]> {
     const { topics } = await this.#ask((admin) => admin.metadata({ topics: [TOPIC], forceUpdate: true }));
     return topics.get(TOPIC)!.partitions;
-  }
-
-  /** Sets which brokers have each partition. The client has this request, but no method for it. */
-  async #assign(brokersOfPartitions: readonly (readonly number[])[]): Promise<void> {
-    const partitions = brokersOfPartitions.map((ids, partitionIndex) => ({
-      partitionIndex,
-      replicas: [...ids],
-    }));
-    const connection = new Connection('chaos');
-    try {
-      await connection.connect('127.0.0.1', Number(this.all[0]!.address.split(':')[1]));
-      await alterPartitionReassignmentsV1.api.async(connection, REQUEST_MS, true, [
-        { name: TOPIC, partitions },
-      ]);
-    } finally {
-      await connection.close();
-    }
   }
 
   async stop(): Promise<void> {

@@ -325,7 +325,7 @@ export class System {
       this.members.push(member);
       await member.start();
     }
-    await Promise.all(this.members.map((member) => member.ready(60_000)));
+    await Promise.all(this.members.map((member) => member.ready(180_000)));
   }
 
   /** The value that a supervisor passes to its children: later ones have higher numbers. */

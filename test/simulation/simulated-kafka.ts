@@ -21,14 +21,16 @@ const REQUEST_TIMEOUT_MS = 1_000;
 /** What happens to a request that writes. `late`: the client gets an error, and the broker writes the records afterwards. */
 export type AppendFault = 'none' | 'lost_request' | 'lost_answer' | 'late' | 'twice';
 
+type Time = Pick<VirtualTime, 'now' | 'after'>;
+
 export class SimulatedKafka {
-  readonly #time: VirtualTime;
+  readonly #time: Time;
   readonly #weather: () => Weather;
   readonly #partitions: KafkaRecord[][] = Array.from({ length: PARTITIONS }, () => []);
   /** Reads that wait for a record. */
   #waiting: (() => void)[] = [];
 
-  constructor(time: VirtualTime, weather: () => Weather) {
+  constructor(time: Time, weather: () => Weather) {
     this.#time = time;
     this.#weather = weather;
   }

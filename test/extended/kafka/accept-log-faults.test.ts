@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { eventually } from '../../support/eventually.ts';
 import { missingKafka, TestBroker } from '../../support/kafka/broker.ts';
+import { areInSync, moveLeaders, readPartitions } from '../../support/kafka/leaders.ts';
 import { needs } from '../../support/needs.ts';
 import { newTenant, startTestPosthorn, type TestPosthorn } from '../../support/posthorn.ts';
 import { startTcpProxy } from '../../support/tcp-proxy.ts';
@@ -148,6 +149,29 @@ describe('SCL-2: faults while Kafka is the accept log', needs(missing), () => {
     }
     await untilAccepted(load, 200);
     await load.stop();
+    await expectStoredOnce(database, load);
+    await node.stop();
+  });
+
+  test('other brokers lead the partitions while none fails: no request is refused, and reading goes on', async () => {
+    const database = await newDatabase();
+    const topic = `accept-${randomUUID()}`;
+    const node = await start(database, topic);
+    const load = new Load(() => node, tenants);
+    const addresses = brokers.map(({ address }) => address);
+    const read = () => readPartitions(addresses, topic);
+    const untilInSync = async (): Promise<void> =>
+      void (await eventually('all partitions have their copies', async () => areInSync(await read()), {
+        timeoutMs: 60_000,
+      }));
+    const leadersBefore = (await read()).map(({ leader }) => leader);
+    await untilAccepted(load, 100);
+    await moveLeaders(addresses[0]!, topic, read, untilInSync);
+    expect((await read()).filter(({ leader }, index) => leader === leadersBefore[index])).toEqual([]);
+    await untilAccepted(load, 100);
+    await load.stop();
+    // A client that repeats a request to the former leader would be refused again and again.
+    expect([...load.statuses.keys()]).toEqual([202]);
     await expectStoredOnce(database, load);
     await node.stop();
   });

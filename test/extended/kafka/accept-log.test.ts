@@ -8,7 +8,13 @@ import { createAcceptClient } from '../../../src/kafka/accept-client.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { eventually } from '../../support/eventually.ts';
 import { missingKafka, TestBroker } from '../../support/kafka/broker.ts';
-import { changeTopic, createTopic, deleteTopic, newProducer } from '../../support/kafka/topics.ts';
+import {
+  changeTopic,
+  createTopic,
+  deleteTopic,
+  listGroups,
+  newProducer,
+} from '../../support/kafka/topics.ts';
 import { lockRows } from '../../support/lock-rows.ts';
 import { needs } from '../../support/needs.ts';
 import {
@@ -386,6 +392,15 @@ describe('SCL-2: Kafka as the accept log', needs(missing), () => {
     await expect(open({ 'message.timestamp.type': 'CreateTime' })).rejects.toThrow('LogAppendTime');
     expect(await open({ 'retention.ms': '-1' })).toBe(1);
     expect(await open({})).toBe(1);
+  });
+
+  test('no consumer group exists that a process which died could block', async () => {
+    const database = await newDatabase();
+    const posthorn = await start(database, newTopic());
+    const { id } = await publish(posthorn, { type: 'a.b', tenant: newTenant(), data: 1 });
+    await expectStatus(posthorn.api('GET', `/v1/events/${id}`), 200);
+    expect(await listGroups(broker.address)).toEqual([]);
+    await posthorn.stop();
   });
 
   test('a record that is not an event of this deployment is set aside, and does not block', async () => {

@@ -48,6 +48,16 @@ export async function deleteTopic(address: string, topic: string): Promise<void>
   }
 }
 
+/** Returns the names of all consumer groups. */
+export async function listGroups(address: string): Promise<string[]> {
+  const admin = new Admin({ clientId: 'test', bootstrapBrokers: [address] });
+  try {
+    return [...(await admin.listGroups()).keys()];
+  } finally {
+    await admin.close();
+  }
+}
+
 /** Changes a setting of a topic. */
 export async function changeTopic(
   address: string,
