@@ -10,6 +10,7 @@ import { firstIdAt, newId, parsePublicId, type Uuid } from '../../src/domain/ids
 import { DAY_MS } from '../../src/domain/retention.ts';
 import { createPostgresArchiveRequests } from '../../src/postgres/archive-store.ts';
 import { openDatabase } from '../../src/postgres/database.ts';
+import { ensurePartitions } from '../../src/postgres/partitions.ts';
 import { createPostgresRetentionStore } from '../../src/postgres/retention-store.ts';
 import { createSecretBox } from '../../src/postgres/secret-box.ts';
 import { createPostgresUpkeepStore } from '../../src/postgres/upkeep-store.ts';
@@ -90,6 +91,38 @@ describe('LIF-1: a killed process', () => {
     expect(await namesOf("state <> 'attached'")).toEqual([]);
     expect(await countOf('partition_changes')).toBe(0);
   });
+});
+
+test('LIF-1: processes that drop at the same time, while partitions are created, lose nothing', async () => {
+  const needed: Uuid[] = [];
+  for (const day of [50, 49, 48]) {
+    await createDay(database, startOfDay(day));
+    for (const status of ['waiting', 'dead', 'delivered'] as const) {
+      const { id } = await storeOldEvent(database, { status, endpointId, atMs: startOfDay(day) + 3_600_000 });
+      if (status !== 'delivered') needed.push(id);
+    }
+  }
+  const opened = openDatabase({
+    connectionString: database.url,
+    apiConnections: 2,
+    dispatchConnections: 1,
+    onIdleError: () => {},
+  });
+  onTestFinished(() => opened.close());
+  // All but one of them may fail at a step that another has done.
+  const drops = Array.from({ length: 3 }, () => dropPartitions(database, { days: keepDays(30) }));
+  const [created] = await Promise.allSettled([
+    ensurePartitions(opened.pool('upkeep'), { days: 1, oldestMs: startOfDay(60) }),
+    ...drops,
+  ]);
+  expect(created).toMatchObject({ status: 'fulfilled', value: expect.arrayContaining([expect.any(String)]) });
+  await dropPartitions(database, { days: keepDays(30) });
+  const left = await database.query<{ id: Uuid }>('select id from posthorn.events');
+  expect(left.map(({ id }) => id).sort()).toEqual(needed.sort());
+  expect(await countOf('attempts')).toBe(needed.length);
+  expect(await namesOf("state <> 'attached'")).toEqual([]);
+  expect(await namesOf(EXPIRED)).toEqual([]);
+  expect(await countOf('partition_changes')).toBe(0);
 });
 
 /** Fills a day with delivered events by one statement. Quick, but without variety. */
