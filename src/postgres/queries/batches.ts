@@ -1,6 +1,7 @@
 import type { Uuid } from '../../domain/ids.ts';
 import type { BatchStart, OpenBatch, StoredBatch } from '../../ports/batch-log.ts';
 import type { Pool, Queryable } from '../database.ts';
+import { uuidArray } from '../uuid-array.ts';
 import { QUEUE_COLUMNS, type QueueRow, toLoaded } from './load-lanes.ts';
 import { ownerOfLane, shardOfLane } from './ownership.ts';
 
@@ -11,7 +12,8 @@ const RECORD = {
   name: 'record_batches',
   text: `
     with incoming as materialized (
-      select * from json_to_recordset($1::json) as t(id uuid, endpoint_id uuid, shard smallint, delivery_ids uuid[], attempts int[], at float8)
+      select *, ($4::uuid[])[first:last] as delivery_ids, ($5::int[])[first:last] as attempts
+        from json_to_recordset($1::json) as t(id uuid, endpoint_id uuid, shard smallint, first int, last int, at float8)
     ),
     owned as materialized (
       select s.shard from posthorn.shards s
@@ -48,17 +50,22 @@ export async function recordBatches(
   ended: readonly Uuid[],
   workerId: Uuid,
 ): Promise<Set<Uuid>> {
-  const rows = starts.map(({ id, endpointId, shard, members, at }) => ({
-    id,
-    endpoint_id: endpointId,
-    shard,
-    at: at === undefined ? null : at / 1000,
-    delivery_ids: `{${members.map(({ deliveryId }) => deliveryId).join(',')}}`,
-    attempts: `{${members.map(({ attempts }) => attempts).join(',')}}`,
-  }));
+  const members = starts.flatMap((start) => start.members);
+  let last = 0;
+  const rows = starts.map(({ id, endpointId, shard, members: { length }, at }) => {
+    const first = last + 1;
+    last += length;
+    return { id, endpoint_id: endpointId, shard, first, last, at: at === undefined ? null : at / 1000 };
+  });
   const { rows: allowed } = await pool.query<{ id: Uuid }>({
     ...RECORD,
-    values: [JSON.stringify(rows), `{${ended.join(',')}}`, workerId],
+    values: [
+      JSON.stringify(rows),
+      `{${ended.join(',')}}`,
+      workerId,
+      uuidArray(members.map(({ deliveryId }) => deliveryId)),
+      `{${members.map(({ attempts }) => attempts).join(',')}}`,
+    ],
   });
   return new Set(allowed.map(({ id }) => id));
 }
