@@ -139,3 +139,19 @@ export async function deleteBatches(pool: Pool, firstKept: Uuid, max: number): P
   );
   return rows[0]!.deleted;
 }
+
+/**
+ * Closes batches that stayed open because their worker died: those that started over a day ago and of which no delivery waits. A
+ * start in the future was recorded while the clock was ahead. Every next owner of a FIFO endpoint would wait because of it, so it
+ * becomes the present time.
+ */
+export async function closeLeftBatches(pool: Pool): Promise<void> {
+  await pool.query(
+    "update posthorn.open_batches set started_at = now() where started_at > now() + interval '1 minute'",
+  );
+  await pool.query(
+    `delete from posthorn.open_batches o
+      where o.started_at < now() - interval '1 day'
+        and not exists (select from posthorn.batches b join posthorn.queue q on q.id = any (b.delivery_ids) where b.id = o.id)`,
+  );
+}
