@@ -108,6 +108,31 @@ export function describeEventStore(name: string, createFixture: CreateStoreFixtu
       expect(await waitingIds()).toEqual(events.map(({ deliveries }) => deliveries[0]!.id));
     });
 
+    it.each([
+      ['events', () => null],
+      ['events with keys', (n: number) => (n % 2 === 0 ? `key ${n}` : null)],
+    ])('gives each of many %s its own tenant, type, options, key and payload', async (_, keyOf) => {
+      await newEndpoint();
+      const events = Array.from({ length: 50 }, (_each, n) =>
+        newEvent({
+          endpointIds: [endpointId],
+          tenant: `tenant-${n % 3}`,
+          type: `type.${n % 5}`,
+          data: Buffer.from('x'.repeat(n)),
+          idempotencyKey: keyOf(n),
+          options: n % 4 === 0 ? { schema_version: String(n) } : null,
+        }),
+      );
+      await store.eventStore.append(events, await appendOptions(store));
+      const found = await store.eventLookup.load(events.map(({ id }) => id));
+      for (const [n, { id, tenant, type, data, idempotencyKey }] of events.entries())
+        expect(found.get(id)).toMatchObject({
+          ...{ tenant, type, data, idempotencyKey },
+          schemaVersion: n % 4 === 0 ? String(n) : null,
+        });
+      expect(await waitingIds()).toEqual(deliveryIds(events));
+    });
+
     it('HLT-4: stores deliveries to a disabled endpoint as skipped, and queues none', async () => {
       await newEndpoint();
       const disabled = await store.createEndpoint();

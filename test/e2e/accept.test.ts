@@ -222,6 +222,36 @@ describe('ACC-3: batches', () => {
     await untilDeliveries(posthorn, body.results[0].id, 'delivered');
   });
 
+  test.each([
+    ['waiting', 'queue', {}, null],
+    ['waiting', 'queue', {}, 'key'],
+    ['skipped', 'deliveries', { enabled: false }, null],
+    ['skipped', 'deliveries', { enabled: false }, 'key'],
+  ])(
+    '%s deliveries (%s) of a batch have the tenant and type of their own event: %j, key %s',
+    async (_, table, change, key) => {
+      const tenants = [newTenant(), newTenant(), newTenant()];
+      for (const tenant of tenants) {
+        const { id } = await createEndpoint(posthorn, { url: 'https://example.com/', tenant });
+        await posthorn.api('PATCH', `/v1/endpoints/${id}`, { paused: true, ...change });
+      }
+      const events = Array.from({ length: 30 }, (_each, n) => ({
+        tenant: tenants[n % 3],
+        type: `type.${n % 5}`,
+        data: n,
+        ...(key !== null && { idempotency_key: `${key} ${n}` }),
+      }));
+      await expectStatus(posthorn.api('POST', '/v1/events/batch', { events }), 202);
+      const rows = await posthorn.database.query<{ tenant: string; type: string; n: string }>(
+        `select q.tenant, q.event_type as type, convert_from(e.data, 'UTF8') as n
+         from posthorn.${table} q join posthorn.events e on e.id = posthorn.event_of_delivery(q.id)
+        where e.tenant = any ($1) order by convert_from(e.data, 'UTF8')::int`,
+        [tenants],
+      );
+      expect(rows).toEqual(events.map(({ tenant, type, data }) => ({ tenant, type, n: String(data) })));
+    },
+  );
+
   test('a batch may have 1 to 1,000 events', async () => {
     const tenant = newTenant();
     const events = Array.from({ length: 1000 }, (_, n) => ({ tenant, type: 'a.b', data: n }));

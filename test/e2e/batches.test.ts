@@ -1,4 +1,5 @@
 /** FAN-4: one request carries several events. */
+import { Webhook } from 'standardwebhooks';
 import { describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import {
@@ -47,7 +48,7 @@ const batchResult = (failed: readonly string[], status = 200): Reply => ({
 
 describe('FAN-4: batches', () => {
   test('a full batch is sent at once, the rest when its oldest event has waited long enough', async () => {
-    const { receiver, tenant } = await newBatchEndpoint({ max_events: 3, max_wait_ms: 300 });
+    const { receiver, tenant, endpoint } = await newBatchEndpoint({ max_events: 3, max_wait_ms: 300 });
     const ids = await publishMany(posthorn, tenant, [1, 2, 3, 4]);
     const [full, rest] = await receiver.waitFor(2);
     expect([idsIn(full!), idsIn(rest!)]).toEqual([ids.slice(0, 3), ids.slice(3)]);
@@ -59,6 +60,8 @@ describe('FAN-4: batches', () => {
       'posthorn-attempt': '1',
     });
     expect(full!.headers['posthorn-delivery']).toBeUndefined();
+    const headers = full!.headers as Record<string, string>;
+    expect(new Webhook(endpoint.secret).verify(full!.body, headers)).toEqual(full!.json());
     expect(full!.json().events[0]).toMatchObject({ id: ids[0], type: 'a.b', data: 1 });
     for (const id of ids) await untilDeliveries(posthorn, id, 'delivered');
 
@@ -241,6 +244,24 @@ describe('FAN-4: batches', () => {
     );
     await receiver.waitFor(2, 1_500);
     expect(receiver.requests.flatMap(idsIn).toSorted()).toEqual(ids.toSorted());
+  });
+
+  test('max_in_flight counts requests', async () => {
+    const { receiver, tenant } = await newBatchEndpoint(
+      { max_events: 3, max_wait_ms: 60_000 },
+      { max_in_flight: 2 },
+    );
+    receiver.hang();
+    const ids = await publishMany(posthorn, tenant, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    expect((await receiver.waitFor(2)).flatMap(idsIn)).toHaveLength(6);
+    // Another endpoint is served meanwhile, but this one gets no third request.
+    const other = await newBatchEndpoint({ max_wait_ms: 0 });
+    await publishMany(posthorn, other.tenant, [1]);
+    await other.receiver.waitFor(1);
+    expect(receiver.requests).toHaveLength(2);
+    receiver.release();
+    for (const id of ids) await untilDeliveries(posthorn, id, 'delivered');
+    expect(receiver.requests).toHaveLength(3);
   });
 
   test('a replay of one event goes alone, under a new id', async () => {

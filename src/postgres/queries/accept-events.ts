@@ -11,6 +11,7 @@ import {
   type KeyHolder,
 } from '../../ports/event-store.ts';
 import type { Pool } from '../database.ts';
+import { uuidArray } from '../uuid-array.ts';
 import { lostPartition, partitionValues } from './accept-from-kafka.ts';
 import {
   CHECKS,
@@ -115,15 +116,35 @@ function eventValues(events: readonly EventRecord[]): unknown[] {
     starts.push(start);
     start += event.data.length;
   }
+  starts.push(start);
+  const { tenants, types, numbers } = numberSubjects(events);
   return [
-    literal(events.map((event) => event.id)),
-    literal(events.map((event) => `"${event.tenant}"`)),
-    // Quoted, because NULL is a valid type.
-    literal(events.map((event) => `"${event.type}"`)),
+    uuidArray(events.map((event) => event.id)),
+    // Quoted, because NULL is a valid name.
+    literal(tenants.map((tenant) => `"${tenant}"`)),
+    literal(types.map((type) => `"${type}"`)),
     literal(starts),
-    literal(events.map((event) => event.data.length)),
+    literal(numbers),
     literal(events.map(countDeliveries)),
   ];
+}
+
+/** Each pair of tenant and type once, and for each event the number of its pair, which starts at 1. */
+function numberSubjects(events: readonly EventRecord[]) {
+  const known = new Map<string, number>();
+  const tenants: string[] = [];
+  const types: string[] = [];
+  const numbers = events.map(({ tenant, type }) => {
+    const key = `${tenant} ${type}`;
+    const number = known.get(key) ?? tenants.length + 1;
+    if (number > tenants.length) {
+      known.set(key, number);
+      tenants.push(tenant);
+      types.push(type);
+    }
+    return number;
+  });
+  return { tenants, types, numbers };
 }
 
 function singleValues(event: EventRecord): unknown[] {
@@ -147,7 +168,7 @@ function deliveryValues(events: readonly EventRecord[]): unknown[] {
       fifo.push(delivery.fifo);
     }
   }
-  return [literal(ids), literal(indexes), literal(endpoints), literal(due), literal(fifo)];
+  return [uuidArray(ids), literal(indexes), uuidArray(endpoints), literal(due), literal(fifo)];
 }
 
 function sliceValues(events: readonly EventRecord[]): unknown[] {

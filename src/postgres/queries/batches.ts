@@ -1,6 +1,7 @@
 import type { Uuid } from '../../domain/ids.ts';
 import type { BatchStart, OpenBatch, StoredBatch } from '../../ports/batch-log.ts';
 import type { Pool, Queryable } from '../database.ts';
+import { uuidArray } from '../uuid-array.ts';
 import { QUEUE_COLUMNS, type QueueRow, toLoaded } from './load-lanes.ts';
 import { ownerOfLane, shardOfLane } from './ownership.ts';
 
@@ -11,7 +12,8 @@ const RECORD = {
   name: 'record_batches',
   text: `
     with incoming as materialized (
-      select * from json_to_recordset($1::json) as t(id uuid, endpoint_id uuid, shard smallint, delivery_ids uuid[], attempts int[], at float8)
+      select *, ($4::uuid[])[first:last] as delivery_ids, ($5::int[])[first:last] as attempts
+        from json_to_recordset($1::json) as t(id uuid, endpoint_id uuid, shard smallint, first int, last int, at float8)
     ),
     owned as materialized (
       select s.shard from posthorn.shards s
@@ -48,17 +50,22 @@ export async function recordBatches(
   ended: readonly Uuid[],
   workerId: Uuid,
 ): Promise<Set<Uuid>> {
-  const rows = starts.map(({ id, endpointId, shard, members, at }) => ({
-    id,
-    endpoint_id: endpointId,
-    shard,
-    at: at === undefined ? null : at / 1000,
-    delivery_ids: `{${members.map(({ deliveryId }) => deliveryId).join(',')}}`,
-    attempts: `{${members.map(({ attempts }) => attempts).join(',')}}`,
-  }));
+  const members = starts.flatMap((start) => start.members);
+  let last = 0;
+  const rows = starts.map(({ id, endpointId, shard, members: { length }, at }) => {
+    const first = last + 1;
+    last += length;
+    return { id, endpoint_id: endpointId, shard, first, last, at: at === undefined ? null : at / 1000 };
+  });
   const { rows: allowed } = await pool.query<{ id: Uuid }>({
     ...RECORD,
-    values: [JSON.stringify(rows), `{${ended.join(',')}}`, workerId],
+    values: [
+      JSON.stringify(rows),
+      `{${ended.join(',')}}`,
+      workerId,
+      uuidArray(members.map(({ deliveryId }) => deliveryId)),
+      `{${members.map(({ attempts }) => attempts).join(',')}}`,
+    ],
   });
   return new Set(allowed.map(({ id }) => id));
 }
@@ -131,4 +138,20 @@ export async function deleteBatches(pool: Pool, firstKept: Uuid, max: number): P
     [firstKept, max],
   );
   return rows[0]!.deleted;
+}
+
+/**
+ * Closes batches that stayed open because their worker died: those that started over a day ago and of which no delivery waits. A
+ * start in the future was recorded while the clock was ahead. Every next owner of a FIFO endpoint would wait because of it, so it
+ * becomes the present time.
+ */
+export async function closeLeftBatches(pool: Pool): Promise<void> {
+  await pool.query(
+    "update posthorn.open_batches set started_at = now() where started_at > now() + interval '1 minute'",
+  );
+  await pool.query(
+    `delete from posthorn.open_batches o
+      where o.started_at < now() - interval '1 day'
+        and not exists (select from posthorn.batches b join posthorn.queue q on q.id = any (b.delivery_ids) where b.id = o.id)`,
+  );
 }

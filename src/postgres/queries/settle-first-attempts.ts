@@ -2,6 +2,7 @@ import type { Uuid } from '../../domain/ids.ts';
 import type { AttemptOutcome } from '../../domain/outcome.ts';
 import type { Settlement } from '../../ports/delivery-queue.ts';
 import type { Queryable } from '../database.ts';
+import { uuidArray } from '../uuid-array.ts';
 import { toRows } from './settlement-rows.ts';
 import { journalOf } from './stats-journal.ts';
 
@@ -101,9 +102,8 @@ function numberRequests(settlements: readonly Settlement[]): { firsts: Settlemen
   return { firsts, numbers };
 }
 
-const memberValues = (settlements: readonly Settlement[], numbers: readonly number[]): string[] =>
-  [
-    settlements.map(({ deliveryId }) => deliveryId),
-    settlements.map(({ attempt }) => attempt!.id),
-    numbers,
-  ].map((values) => `{${values.join(',')}}`);
+const memberValues = (settlements: readonly Settlement[], numbers: readonly number[]): unknown[] => [
+  uuidArray(settlements.map(({ deliveryId }) => deliveryId)),
+  uuidArray(settlements.map(({ attempt }) => attempt!.id)),
+  `{${numbers.join(',')}}`,
+];

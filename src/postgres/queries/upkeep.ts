@@ -2,6 +2,7 @@ import type { Uuid } from '../../domain/ids.ts';
 import type { DeadRateLimits } from '../../ports/upkeep-store.ts';
 import type { ADVISORY_LOCKS } from '../advisory-locks.ts';
 import type { Client, Pool } from '../database.ts';
+import { closeLeftBatches } from './batches.ts';
 
 /** Returns false if another transaction holds the lock. The lock ends with the transaction, also if the process dies. */
 export async function tryLock(
@@ -92,7 +93,7 @@ export async function deleteOldStats(
   return deleted;
 }
 
-/** Deletes expired secrets, tasks that ended long ago, and workers that disappeared and own nothing. */
+/** Deletes expired secrets, tasks that ended long ago, workers that disappeared and own nothing, and other remains. */
 export async function deleteLeftovers(pool: Pool, days: number): Promise<void> {
   await pool.query("delete from posthorn.endpoint_secrets where expires_at < now() - interval '1 day'");
   await pool.query('delete from posthorn.tasks where finished_at < now() - make_interval(days => $1)', [
@@ -103,6 +104,7 @@ export async function deleteLeftovers(pool: Pool, days: number): Promise<void> {
       where w.renewed_at < clock_timestamp() - interval '1 day'
         and not exists (select from posthorn.shards s where s.owner = w.id)`,
   );
+  await closeLeftBatches(pool);
   // Keys of deliveries that have ended, and windows of mode `first` in which nothing can arrive any more.
   await pool.query(
     `delete from posthorn.debounce_keys k
