@@ -234,6 +234,19 @@ describe('a database that cannot be reached at the start', () => {
     await untilReady(node);
   });
 
+  test('becomes ready although the child that answers probes is frozen', needs(NOT_LINUX), async () => {
+    const database = await newDatabase();
+    const proxy = await startTcpProxy(database.url);
+    onTestFinished(() => proxy.cut());
+    await proxy.cut();
+    const node = await startNode(proxy.url, ['--processes', '2']);
+    await eventually('it waits', () => node.output().includes('waiting for the database'));
+    await expectToAnswerProbes(node);
+    for (const child of childrenOf(node.pid)) process.kill(child, 'SIGSTOP');
+    await proxy.restore();
+    await untilReady(node);
+  });
+
   test.each([['1'], ['2']])('a port in use ends serve --processes %s while it waits', async (processes) => {
     const taken = createServer().listen(0, '127.0.0.1');
     onTestFinished(() => void taken.close());
