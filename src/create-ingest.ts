@@ -10,7 +10,9 @@ import {
   AcceptObservers,
   Acceptor,
   Admission,
+  BACKGROUND_FACTOR,
   BatchWriter,
+  CommitPace,
   CommittedEvents,
   FanOutLimit,
   FanOutWriter,
@@ -130,9 +132,11 @@ export function createIngest(ports: IngestPorts, stages: IngestStages, config: I
     queueEvents: config.acceptQueueEvents,
     queueBytes: config.acceptQueueBytes,
   });
+  const slicePace = new CommitPace({ clock, factor: BACKGROUND_FACTOR });
   const fanOutWriter = new FanOutWriter({
     ...ports,
     router: stages.router,
+    pace: slicePace,
     sliceRows: sliceRowsOf(deliveriesPerCommit),
     isStoreQuiet: stages.isStoreQuiet ?? (() => false),
     onProblem: stages.onProblem,
@@ -162,7 +166,9 @@ export function createIngest(ports: IngestPorts, stages: IngestStages, config: I
 
   const schemas = createSchemaCheck(ports, stages);
 
-  const queue = createQueue(ports, stages, config, { writer, subscriptions, observers, shedder });
+  const onSharedBatch = (): void => slicePace.onSharedBatch();
+  const parts = { writer, subscriptions, observers, shedder, onSharedBatch };
+  const queue = createQueue(ports, stages, config, parts);
   const reloadTenants = async (): Promise<void> => {
     await tenantRates.reload();
     if (queue instanceof LogQueue) await queue.reloadClosedTenants();
@@ -187,13 +193,14 @@ interface QueueParts {
   readonly subscriptions: Subscriptions;
   readonly observers: AcceptObservers;
   readonly shedder: LoadShedder;
+  readonly onSharedBatch: () => void;
 }
 
 function createQueue(
   { eventLog, fanOuts, clock }: IngestPorts,
   stages: IngestStages,
   config: IngestConfig,
-  { writer, subscriptions, observers, shedder }: QueueParts,
+  { writer, subscriptions, observers, shedder, onSharedBatch }: QueueParts,
 ): StoreQueue | LogQueue {
   const batches = {
     clock,
@@ -204,7 +211,7 @@ function createQueue(
       stages.onBatchWritten?.(items, waitedMs, tookMs);
     },
   };
-  if (eventLog === undefined) return new StoreQueue({ ...batches, writer });
+  if (eventLog === undefined) return new StoreQueue({ ...batches, writer, onSharedBatch });
   const { deliveriesPerCommit = DELIVERIES_PER_COMMIT } = config;
   return new LogQueue({
     ...batches,

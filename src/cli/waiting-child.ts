@@ -21,6 +21,8 @@ const CLOSED = 'posthorn:closed';
 const MAY_END = 'posthorn:may-end';
 /** How long the child waits for a client that has connected and not sent its request yet. */
 const LAST_REQUESTS_MS = 1000;
+/** A child that has not stopped listening by then is frozen. It is killed, or the API would never get the port. */
+const STOP_TIMEOUT_MS = 5_000;
 
 /** Answers probes in a child of its own. */
 export function createWaitingChild(address: Address, program: Program): WaitingServer<Worker> {
@@ -53,7 +55,9 @@ async function stopListening(worker: Worker): Promise<void> {
   });
   worker.once('exit', () => closed.resolve());
   worker.send(STOP_MESSAGE);
+  const timeout = setTimeout(() => worker.process.kill('SIGKILL'), STOP_TIMEOUT_MS);
   await closed.promise;
+  clearTimeout(timeout);
 }
 
 /** Runs in the child. */

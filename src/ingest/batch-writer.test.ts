@@ -67,6 +67,7 @@ function newAcceptor(eventStore: EventStore, accepted: string[]): Acceptor {
     queue: new StoreQueue({
       writer: newWriter(eventStore, accepted, subscriptions),
       clock,
+      onSharedBatch() {},
       batchRows: 10,
       batchBytes: 100_000,
     }),

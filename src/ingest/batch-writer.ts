@@ -22,8 +22,8 @@ import type { DeliveryRouter } from '../ports/stages.ts';
 import { storeFailureOf } from '../ports/store-error.ts';
 import type { AcceptObservers } from './accept-observers.ts';
 import { type BlockedPath, divertBlocked, lockOf } from './blocked-path.ts';
-import { type BulkPath, divertWaiting, findLargeFanOuts } from './bulk-path.ts';
-import { isLate, toRecord } from './event-record.ts';
+import { type BulkPath, divertLargeFanOuts, divertWaiting } from './bulk-path.ts';
+import { isLate, sliceRowsOf, toRecord } from './event-record.ts';
 import type { FanOutLimit } from './fan-out-limit.ts';
 import { impossibleTime, isTooFarAhead } from './id-times.ts';
 import type { KnownTenants } from './known-tenants.ts';
@@ -122,6 +122,7 @@ export class BatchWriter {
   /** Writes the first events of the batch, or diverts tenants with a large fan-out. Returns the other events. */
   async #writePart(batch: readonly PendingEvent[], options: WriteOptions): Promise<readonly PendingEvent[]> {
     const { endpoints, subscriptions, knownTenants, observers, fanOutLimit } = this.#options;
+    const maxShared = sliceRowsOf(this.#options.deliveriesPerCommit);
     let part = batch;
     try {
       const newTenants = knownTenants.unknownOf(batch);
@@ -131,13 +132,8 @@ export class BatchWriter {
         const endpointVersion = endpoints.version;
         const matched = await matchFirst(batch, subscriptions, this.#options.deliveriesPerCommit);
         part = matched.length === batch.length ? batch : batch.slice(0, matched.length);
-        if (options.bulk !== undefined) {
-          const tenants = findLargeFanOuts(part, matched, batch.length, this.#options.deliveriesPerCommit);
-          if (tenants !== null) {
-            options.bulk.add(batch.filter(({ event }) => tenants.has(event.tenant)));
-            return batch.filter(({ event }) => !tenants.has(event.tenant));
-          }
-        }
+        const usual = divertLargeFanOuts(options.bulk, batch, matched, maxShared);
+        if (usual !== null) return usual;
         // An event with a large fan-out is the only one of its part, so only the first can exceed the limit.
         const maxDeliveries = maxDeliveriesOf(part[0]!.id);
         if (matched[0]!.length > maxDeliveries) {

@@ -1,5 +1,6 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { BulkPath } from './bulk-path.ts';
+import { CommitPace } from './commit-pace.ts';
 import type { PendingEvent } from './pending-event.ts';
 
 /** Events are numbered over all tenants. */
@@ -7,24 +8,28 @@ function newBulkPath(maxBytes = 1_000_000) {
   const commits: string[][] = [];
   const commit = { isHeld: Promise.resolve(), ms: 0, deliveries: 0, sharedBatches: 0 };
   const pauses: number[] = [];
-  let [now, sharedBatches] = [0, 0];
-  const bulk = new BulkPath({
-    clock: {
-      monotonic: () => now,
-      after(ms, resolve) {
-        pauses.push(ms);
-        resolve();
-        return () => {};
-      },
+  let now = 0;
+  const clock = {
+    monotonic: () => now,
+    after(ms: number, resolve: () => void) {
+      pauses.push(ms);
+      const timer = setImmediate(resolve);
+      return () => clearImmediate(timer);
     },
-    countSharedBatches: () => sharedBatches,
+  };
+  const pace = new CommitPace({ clock, factor: 1 });
+  const widePace = new CommitPace({ clock, factor: 1 });
+  const bulk = new BulkPath({
+    clock,
+    pace,
+    widePace,
     maxItems: 500,
     maxBytes,
     bytesOf: ({ event }) => event.data.length,
     writeFirst: async (batch, onAppended) => {
       await commit.isHeld;
       now += commit.ms;
-      sharedBatches += commit.sharedBatches;
+      if (commit.sharedBatches > 0) for (const each of [pace, widePace]) each.onSharedBatch();
       onAppended(commit.deliveries);
       commits.push(batch.map(({ id }) => id));
       return [];
@@ -36,7 +41,7 @@ function newBulkPath(maxBytes = 1_000_000) {
       count += 1;
       return { id: `${tenant} ${count}`, event: { tenant, data: Buffer.alloc(bytes) }, receivedAt: 0 };
     }) as unknown as PendingEvent[];
-  return { bulk, commits, commit, pauses, pending };
+  return { bulk, commits, commit, pauses, pending, widePace };
 }
 
 test('a tenant with few events shares commits with others', () => {
@@ -81,13 +86,42 @@ test('a commit has a limit of bytes, and a larger event a commit of its own', as
 });
 
 test.each([
-  ['pauses after a large fan-out while others publish, for as long as the commit took', 1_000, 1, [40]],
-  ['does not pause after a large fan-out if nobody else publishes', 1_000, 0, []],
-  ['does not pause after many events with few deliveries', 200, 1, []],
-])('%s', async (_title, deliveries, sharedBatches, expected) => {
+  ['pauses after a large fan-out while others publish, for as long as the commit took', true, 1, [40]],
+  ['does not pause after a large fan-out if nobody else publishes', true, 0, []],
+  ['pauses after many events while others publish, for as long as the commit took', false, 1, [40]],
+  ['does not pause after many events if nobody else publishes', false, 0, []],
+])('%s', async (_title, isWide, sharedBatches, expected) => {
   const { bulk, commit, pauses, pending } = newBulkPath();
-  Object.assign(commit, { ms: 40, deliveries, sharedBatches });
-  bulk.add(pending('many', 50));
+  Object.assign(commit, { ms: 40, sharedBatches });
+  bulk.add(pending('many', 50), isWide);
   await bulk.waitUntilIdle();
   expect(pauses).toEqual(expected);
+});
+
+test('a tenant with many events does not wait for the pauses of large fan-outs', async () => {
+  const { bulk, commits, pending, widePace } = newBulkPath();
+  const endTurn = widePace.tryBegin()!;
+  const [wide, many] = [pending('wide', 1), pending('many', 101)];
+  bulk.add(wide, true);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(commits).toEqual([]);
+  bulk.add(many);
+  await vi.waitFor(() => expect(commits).toEqual([many.map(({ id }) => id)]));
+  endTurn();
+  await bulk.waitUntilIdle();
+  expect(commits.at(-1)).toEqual(wide.map(({ id }) => id));
+});
+
+test('a tenant whose events turn out to have many deliveries waits for the pauses of large fan-outs', async () => {
+  const { bulk, commit, commits, pending, widePace } = newBulkPath();
+  Object.assign(commit, { deliveries: 10_000 });
+  const endTurn = widePace.tryBegin()!;
+  bulk.add(pending('wide', 501));
+  await vi.waitFor(() => expect(commits).toHaveLength(1));
+  const few = pending('few', 1);
+  bulk.add(few);
+  await vi.waitFor(() => expect(commits.at(-1)).toEqual(few.map(({ id }) => id)));
+  endTurn();
+  await bulk.waitUntilIdle();
+  expect(commits.map((ids) => ids.length)).toEqual([500, 1, 1]);
 });

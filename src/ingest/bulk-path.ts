@@ -3,15 +3,21 @@
  * fan-out. It runs beside the shared batches, so that other tenants wait for short commits only. Tenants take turns; a turn
  * is one commit of bounded size. The events of a tenant keep their order.
  *
- * After a commit with a large fan-out the path pauses for as long as the commit took, if other tenants publish meanwhile: it
- * leaves at least half of the time to them, as the fan-out writer does.
+ * While other tenants publish, the path pauses after each commit (commit-pace.ts). Tenants with large fan-outs have pauses of their
+ * own, so that the others here need not wait for them.
  */
 import type { Clock } from '../domain/clock.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
+import type { CommitPace } from './commit-pace.ts';
 import type { PendingEvent } from './pending-event.ts';
 
+type CommitTurns = Pick<CommitPace, 'tryBegin' | 'waitUntilFree'>;
+
 export interface BulkPathOptions {
-  readonly clock: Pick<Clock, 'monotonic' | 'after'>;
+  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly pace: CommitTurns;
+  /** For tenants with large fan-outs. */
+  readonly widePace: CommitTurns;
   /** Limits of a commit. */
   readonly maxItems: number;
   readonly maxBytes: number;
@@ -21,8 +27,6 @@ export interface BulkPathOptions {
     batch: readonly PendingEvent[],
     onAppended: (deliveries: number) => void,
   ) => Promise<readonly PendingEvent[]>;
-  /** How many shared batches were written so far. */
-  readonly countSharedBatches: () => number;
   /** Called after each commit: number of events, how long the first of them waited, how long writing took. */
   readonly onWritten?: ((events: number, waitedMs: number, tookMs: number) => void) | undefined;
 }
@@ -32,13 +36,14 @@ const MAX_SHARED_EVENTS = 100;
 const MAX_SHARED_BYTES = 512 * 1024;
 /** A commit has a large fan-out if its events have more deliveries than this, on average. */
 const MAX_USUAL_FAN_OUT = 10;
-/** The longest pause after a commit. */
-const MAX_PAUSE_MS = 1_000;
 
 export class BulkPath {
   readonly #options: BulkPathOptions;
   /** By tenant, in the order of their turns. A tenant stays here while its events are being written. */
   readonly #queues = new Map<string, PendingEvent[]>();
+  /** Those of these tenants whose events have large fan-outs. */
+  readonly #wide = new Set<string>();
+  #added = Promise.withResolvers<void>();
   #items = 0;
   #bytes = 0;
   #running: Promise<void> | null = null;
@@ -61,14 +66,17 @@ export class BulkPath {
     return this.#queues.has(tenant);
   }
 
-  add(items: readonly PendingEvent[]): void {
+  /** `isWide`: their fan-outs are known to be large. */
+  add(items: readonly PendingEvent[], isWide = false): void {
     for (const item of items) {
+      if (isWide) this.#wide.add(item.event.tenant);
       const queue = this.#queues.get(item.event.tenant);
       if (queue === undefined) this.#queues.set(item.event.tenant, [item]);
       else queue.push(item);
       this.#items += 1;
       this.#bytes += this.#options.bytesOf(item);
     }
+    this.#added.resolve();
     this.#running ??= this.#run();
   }
 
@@ -100,38 +108,52 @@ export class BulkPath {
   }
 
   async #run(): Promise<void> {
-    const { clock, bytesOf, writeFirst, onWritten, countSharedBatches } = this.#options;
-    for (;;) {
-      const [next] = this.#queues;
-      if (next === undefined) {
-        this.#running = null;
-        return;
+    const { pace, widePace } = this.#options;
+    while (this.#queues.size > 0) {
+      this.#added = Promise.withResolvers();
+      const tenants = [...this.#queues.keys()];
+      const nextTurns: [CommitTurns, string | undefined][] = [
+        [pace, tenants.find((tenant) => !this.#wide.has(tenant))],
+        [widePace, tenants.find((tenant) => this.#wide.has(tenant))],
+      ];
+      const waits = [this.#added.promise];
+      let hasWritten = false;
+      for (const [turns, tenant] of nextTurns) {
+        if (tenant === undefined) continue;
+        const endTurn = turns.tryBegin();
+        if (endTurn === null) waits.push(turns.waitUntilFree());
+        else {
+          await this.#writeNext(tenant);
+          endTurn();
+          hasWritten = true;
+        }
       }
-      const [tenant, queue] = next;
-      const batch = this.#takeBatch(queue);
-      const startedAt = clock.monotonic();
-      const sharedBefore = countSharedBatches();
-      let deliveries = 0;
-      const rest = await writeFirst(batch, (appended) => {
-        deliveries += appended;
-      });
-      const written = batch.length - rest.length;
-      const tookMs = clock.monotonic() - startedAt;
-      onWritten?.(written, startedAt - batch[0]!.receivedAt, tookMs);
-      this.#items -= written;
-      for (const item of batch) this.#bytes -= bytesOf(item);
-      for (const item of rest) this.#bytes += bytesOf(item);
-      queue.unshift(...rest);
-      this.#queues.delete(tenant);
-      if (queue.length > 0) this.#queues.set(tenant, queue);
-      const hasLargeFanOut = deliveries > written * MAX_USUAL_FAN_OUT;
-      if (hasLargeFanOut && countSharedBatches() > sharedBefore)
-        await this.#pause(Math.min(tookMs, MAX_PAUSE_MS));
+      if (!hasWritten) await Promise.race(waits);
     }
+    this.#running = null;
   }
 
-  #pause(ms: number): Promise<void> {
-    return new Promise((resolve) => this.#options.clock.after(ms, resolve));
+  /** Writes the first events of the tenant in one commit. */
+  async #writeNext(tenant: string): Promise<void> {
+    const { clock, bytesOf, writeFirst, onWritten } = this.#options;
+    const queue = this.#queues.get(tenant)!;
+    const batch = this.#takeBatch(queue);
+    const startedAt = clock.monotonic();
+    let deliveries = 0;
+    const rest = await writeFirst(batch, (appended) => {
+      deliveries += appended;
+    });
+    const written = batch.length - rest.length;
+    const tookMs = clock.monotonic() - startedAt;
+    onWritten?.(written, startedAt - batch[0]!.receivedAt, tookMs);
+    this.#items -= written;
+    for (const item of batch) this.#bytes -= bytesOf(item);
+    for (const item of rest) this.#bytes += bytesOf(item);
+    queue.unshift(...rest);
+    this.#queues.delete(tenant);
+    if (queue.length > 0) this.#queues.set(tenant, queue);
+    if (queue.length > 0 && deliveries > written * MAX_USUAL_FAN_OUT) this.#wide.add(tenant);
+    else this.#wide.delete(tenant);
   }
 
   #takeBatch(queue: PendingEvent[]): PendingEvent[] {
@@ -157,22 +179,24 @@ export function divertWaiting(
 }
 
 /**
- * Returns the tenants that fill more than a quarter of a commit, if the batch needs several commits. Null: one commit
- * is enough, or there is no such tenant.
+ * Adds the events of tenants with more than `maxRows` deliveries among the first events of the batch, which are matched. Returns the
+ * others. Null: there is no such tenant.
  */
-export function findLargeFanOuts(
-  part: readonly PendingEvent[],
+export function divertLargeFanOuts(
+  bulk: Pick<BulkPath, 'add'> | undefined,
+  batch: readonly PendingEvent[],
   matched: readonly (readonly Endpoint[])[],
-  batchLength: number,
-  deliveriesPerCommit: number,
-): ReadonlySet<string> | null {
-  const hasLargeEvent = part.length === 1 && matched[0]!.length > deliveriesPerCommit;
-  const fitsOneCommit = part.length === batchLength && !hasLargeEvent;
-  if (fitsOneCommit) return null;
+  maxRows: number,
+): readonly PendingEvent[] | null {
+  if (bulk === undefined) return null;
   const rows = new Map<string, number>();
-  for (const [index, { event }] of part.entries())
-    rows.set(event.tenant, (rows.get(event.tenant) ?? 0) + matched[index]!.length);
-  const large = new Set<string>();
-  for (const [tenant, count] of rows) if (count > deliveriesPerCommit / 4) large.add(tenant);
-  return large.size === 0 ? null : large;
+  for (const [index, endpoints] of matched.entries()) {
+    const { tenant } = batch[index]!.event;
+    rows.set(tenant, (rows.get(tenant) ?? 0) + endpoints.length);
+  }
+  const isLarge = ({ event }: PendingEvent): boolean => (rows.get(event.tenant) ?? 0) > maxRows;
+  const large = batch.filter(isLarge);
+  if (large.length === 0) return null;
+  bulk.add(large, true);
+  return batch.filter((item) => !isLarge(item));
 }

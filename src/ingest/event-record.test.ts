@@ -57,10 +57,20 @@ test('a large fan-out is sliced: FIFO endpoints come first, disabled ones last',
       wasDisabled,
     ]),
   ).toEqual([
-    [[8, 0], true, false],
-    [[1, 2], false, false],
-    [[3], false, false],
+    [[8], true, false],
+    [[0, 1], false, false],
+    [[2, 3], false, false],
     [[9, 10], false, true],
   ]);
   expect(toRecord(pendingSince(NOW, null), endpoints.slice(0, 4), context).unwritten).toBeUndefined();
+});
+
+test('without FIFO endpoints the first commit of a large fan-out has no more deliveries than a slice', () => {
+  const endpoints = Array.from({ length: 5 }, (_, n) => ({ ...endpoint, id: `endpoint ${n}` }));
+  const { deliveries, unwritten } = toRecord(pendingSince(NOW, null), endpoints, context);
+  expect(deliveries.map(({ endpointId }) => endpointId)).toEqual(['endpoint 0', 'endpoint 1']);
+  expect(unwritten?.slices.map(({ endpointIds }) => endpointIds)).toEqual([
+    ['endpoint 2', 'endpoint 3'],
+    ['endpoint 4'],
+  ]);
 });

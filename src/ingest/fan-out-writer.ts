@@ -24,6 +24,7 @@ import type {
 import type { Commit } from '../ports/hand-over.ts';
 import type { DeliveryRouter } from '../ports/stages.ts';
 import { storeFailureOf } from '../ports/store-error.ts';
+import type { CommitPace, EndTurn } from './commit-pace.ts';
 import { addDebounceKey, firstDueAt, isLate } from './event-record.ts';
 
 export interface FanOutWriterOptions {
@@ -32,6 +33,7 @@ export interface FanOutWriterOptions {
   readonly eventStore: Pick<EventStore, 'now'>;
   readonly endpoints: Pick<EndpointDirectory, 'version' | 'get' | 'refresh'>;
   readonly router: DeliveryRouter;
+  readonly pace: Pick<CommitPace, 'tryBegin' | 'waitUntilFree'>;
   readonly clock: Clock;
   readonly random: () => number;
   /** Deliveries per commit. */
@@ -45,8 +47,8 @@ const NO_DATA = Buffer.from('null');
 /** How often to look for slices of processes that died, and of relays, which do not write slices. */
 const POLL_MS = 1_000;
 const PAUSE_AFTER_FAILURE_MS = 200;
-/** The longest pause between two slices. */
-const MAX_PAUSE_MS = 1_000;
+/** The pause after a slice is at least as long as the slice took, because other processes accept events too. */
+const LEAST_PAUSE_FACTOR = 1;
 /** A tenant that changes its endpoints all the time loses its turn. */
 const MAX_STALE_TRIES = 3;
 /** After a statement timeout, slices are halved. After this many quick writes, their size doubles again. */
@@ -111,19 +113,34 @@ export class FanOutWriter implements Service {
 
   async #run(): Promise<void> {
     this.#runAgain = false;
-    const { clock } = this.#options;
-    while (this.#state === 'started') {
-      const startedAt = clock.monotonic();
+    for (;;) {
+      const endTurn = await this.#takeTurn();
+      if (endTurn === null) return;
       try {
-        if (!(await this.#writeNext())) return;
-        // Leaves at least half of the time to the commits of others.
-        await this.#pause(Math.min(clock.monotonic() - startedAt, MAX_PAUSE_MS));
+        const isWritten = await this.#writeNext();
+        endTurn(isWritten ? LEAST_PAUSE_FACTOR : 0);
+        if (!isWritten) return;
       } catch (error) {
+        endTurn(LEAST_PAUSE_FACTOR);
         this.#options.onProblem('write the deliveries of a large fan-out', error);
         if (storeFailureOf(error) === 'timeout') this.#halveSlices();
         await this.#pause(PAUSE_AFTER_FAILURE_MS);
       }
     }
+  }
+
+  /** Resolves when a slice may be written. Null: the writer was stopped. */
+  async #takeTurn(): Promise<EndTurn | null> {
+    const { pace } = this.#options;
+    while (this.#state === 'started') {
+      const endTurn = pace.tryBegin();
+      if (endTurn !== null) return endTurn;
+      await new Promise<void>((resolve) => {
+        this.#endPause = resolve;
+        void pace.waitUntilFree().then(resolve);
+      });
+    }
+    return null;
   }
 
   /** Writes one slice. Returns false if there is none, or if another process is writing one. */

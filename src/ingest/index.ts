@@ -3,6 +3,7 @@ export { Acceptor } from './accept.ts';
 export { type AcceptObserverOptions, AcceptObservers } from './accept-observers.ts';
 export { Admission } from './admission.ts';
 export { BatchWriter } from './batch-writer.ts';
+export { BACKGROUND_FACTOR, CommitPace } from './commit-pace.ts';
 export { CommittedEvents } from './committed-events.ts';
 export { readTenant, readTime } from './event-fields.ts';
 export { sliceRowsOf } from './event-record.ts';

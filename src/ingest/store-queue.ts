@@ -5,11 +5,14 @@ import { type AcceptQueue, bytesOf } from './accept-queue.ts';
 import type { BatchWriter } from './batch-writer.ts';
 import { BlockedPath } from './blocked-path.ts';
 import { BulkPath } from './bulk-path.ts';
+import { CommitPace, REQUEST_FACTOR } from './commit-pace.ts';
 import type { PendingEvent } from './pending-event.ts';
 
 export interface StoreQueueOptions {
   readonly writer: Pick<BatchWriter, 'write' | 'writeFirst'>;
   readonly clock: Clock;
+  /** Called before each batch that is not on the bulk path. */
+  readonly onSharedBatch: () => void;
   readonly batchRows: number;
   readonly batchBytes: number;
   /** Called after each batch, with its size and times. */
@@ -22,24 +25,26 @@ export class StoreQueue implements AcceptQueue {
   readonly #bulk: BulkPath;
   readonly #blocked: BlockedPath;
 
-  #sharedBatches = 0;
-
-  constructor({ writer, clock, batchRows, batchBytes, onBatchWritten }: StoreQueueOptions) {
+  constructor(options: StoreQueueOptions) {
+    const { writer, clock, batchRows, batchBytes, onSharedBatch, onBatchWritten } = options;
     const bytesOfItem = ({ event }: PendingEvent): number => bytesOf(event);
     const blocked: BlockedPath = new BlockedPath({
       clock,
       bytesOf: bytesOfItem,
       write: (batch, mayBeStored) => writer.write(batch, { mayBeStored, blocked, hasConflicted: true }),
     });
+    const pace = new CommitPace({ clock, factor: REQUEST_FACTOR });
+    const widePace = new CommitPace({ clock, factor: REQUEST_FACTOR });
     const bulk = new BulkPath({
       clock,
+      pace,
+      widePace,
       maxItems: batchRows,
       maxBytes: batchBytes,
       bytesOf: bytesOfItem,
       onWritten: onBatchWritten,
       writeFirst: (batch, onAppended) =>
         writer.writeFirst(batch, { mayBeStored: false, blocked, onAppended }),
-      countSharedBatches: () => this.#sharedBatches,
     });
     this.#bulk = bulk;
     this.#blocked = blocked;
@@ -49,7 +54,9 @@ export class StoreQueue implements AcceptQueue {
       bytesOf: bytesOfItem,
       divert: (batch) => bulk.divert(batch),
       write: (batch) => {
-        this.#sharedBatches += 1;
+        pace.onSharedBatch();
+        widePace.onSharedBatch();
+        onSharedBatch();
         return writer.write(batch, { mayBeStored: false, bulk, blocked });
       },
       onWritten: onBatchWritten,

@@ -36,6 +36,7 @@ export class Subscriptions {
   readonly #byTenant = new Map<string, PatternIndex<Endpoint>>();
   readonly #filters = new Map<Uuid, FilterNode>();
   #disabled = 0;
+  #withChannels = 0;
   #work = 0;
   /** How many events were matched with current endpoints (hits), and with outdated ones (misses). */
   readonly lookups = { hits: 0, misses: 0 };
@@ -51,6 +52,7 @@ export class Subscriptions {
   #add(endpoint: Endpoint): void {
     this.#endpoints.set(endpoint.id, endpoint);
     if (!endpoint.enabled) this.#disabled += 1;
+    if (endpoint.channels.length > 0) this.#withChannels += 1;
     let patterns = this.#byTenant.get(endpoint.tenant);
     if (patterns === undefined) {
       patterns = new PatternIndex();
@@ -67,6 +69,7 @@ export class Subscriptions {
     if (known === undefined) return;
     this.#endpoints.delete(id);
     if (!known.enabled) this.#disabled -= 1;
+    if (known.channels.length > 0) this.#withChannels -= 1;
     this.#filters.delete(id);
     const patterns = this.#byTenant.get(known.tenant)!;
     for (const pattern of known.events) patterns.remove(pattern, known);
@@ -100,7 +103,7 @@ export class Subscriptions {
     this.#work += addressed.length * STEPS_PER_MATCH;
     // Naming an endpoint overrides its types and channels, but not its filter.
     const candidates =
-      event.endpointIds !== null
+      event.endpointIds !== null || this.#withChannels === 0
         ? addressed
         : addressed.filter(
             ({ channels }) =>

@@ -78,7 +78,13 @@ function newIngest(wideCommits: Promise<void> = Promise.resolve()) {
     queueEvents: 100,
     queueBytes: 100_000,
   });
-  const queue = new StoreQueue({ writer, clock, batchRows: 100, batchBytes: 100_000 });
+  const queue = new StoreQueue({
+    writer,
+    clock,
+    onSharedBatch() {},
+    batchRows: 100,
+    batchBytes: 100_000,
+  });
   const acceptor = new Acceptor({ admission, queue, clock });
   const committedEvents = new CommittedEvents({ eventStore, writer, clock });
   const shown = () => commits.map((events) => events.map(({ tenant, data }) => `${tenant} ${data}`));
@@ -99,6 +105,12 @@ test('events of a tenant with a large fan-out are written apart from the others,
   ]);
   await acceptor.waitUntilIdle();
   expect(acceptor.waitingEvents).toBe(0);
+});
+
+test('an event with many deliveries shares no commit with other tenants, even if both fit into one', async () => {
+  const { acceptor, shown } = newIngest();
+  await Promise.all([acceptor.accept(event('wide', 1)), acceptor.accept(event('acme1', 2))]);
+  expect(shown().toSorted()).toEqual([['acme1 2'], ['wide 1']]);
 });
 
 test('a tenant fills no more than half of the queue', async () => {

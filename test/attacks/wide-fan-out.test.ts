@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { createEndpoint, newTenant, publish, usePosthorn } from '../support/posthorn.ts';
 
 const ENDPOINTS = 200;
-const EVENTS = 150;
+const EVENTS = 110;
 
 const posthorn = usePosthorn();
 
