@@ -185,10 +185,15 @@ interface Style {
   link(url: string): string;
 }
 
-const PLAIN: Style = { text: (text) => text, heading: (text) => text, link: (url) => `\n    ${url}` };
-
-/** An invisible character. It splits text that a chat would read as a mention or a link. */
+/** An invisible character. It splits text that a chat or a mail program would read as a mention or a link. */
 const ZERO_WIDTH_SPACE = '\u200b';
+
+/** Mail programs make links of plain URLs. A description, which a tenant chooses, must not become a link. */
+const PLAIN: Style = {
+  text: (text) => text.replaceAll(/:(?=\/\/)/g, `:${ZERO_WIDTH_SPACE}`),
+  heading: (text) => text,
+  link: (url) => `\n    ${url}`,
+};
 
 /**
  * Slack's mrkdwn: three characters are escaped, so that texts contain neither links nor mentions. Other chats read Markdown

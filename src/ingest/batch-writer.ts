@@ -23,7 +23,7 @@ import { storeFailureOf } from '../ports/store-error.ts';
 import type { AcceptObservers } from './accept-observers.ts';
 import { type BlockedPath, divertBlocked, lockOf } from './blocked-path.ts';
 import { type BulkPath, divertLargeFanOuts, divertWaiting } from './bulk-path.ts';
-import { isLate, sliceRowsOf, toRecord } from './event-record.ts';
+import { isLate, sliceRowsOf, toRecord, toRecords } from './event-record.ts';
 import type { FanOutLimit } from './fan-out-limit.ts';
 import { impossibleTime, isTooFarAhead } from './id-times.ts';
 import type { KnownTenants } from './known-tenants.ts';
@@ -193,7 +193,7 @@ export class BatchWriter {
     const sentAt = clock.now();
     const timeOf = ({ committed, id }: PendingEvent): number =>
       committed !== null && clock.isSteady === false ? timeOfId(id) : now;
-    const records = batch.map((item, index) => this.#toRecord(item, matched[index]!, timeOf(item)));
+    const records = await toRecords(batch, matched, (item, to) => this.#toRecord(item, to, timeOf(item)));
     const result = await eventStore.append(records, {
       endpointVersion,
       mayBeStored,

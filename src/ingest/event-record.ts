@@ -1,4 +1,5 @@
-/** Turns a pending event and its matched endpoints into the record that the event store writes. */
+/** Turns pending events and their matched endpoints into the records that the event store writes. */
+import { setImmediate } from 'node:timers/promises';
 import { DebounceKeys, debounceWindowOf } from '../domain/debounce.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
 import type { UnmatchedReason } from '../domain/event.ts';
@@ -23,6 +24,27 @@ export interface RecordContext {
   readonly random: () => number;
   /** If an event has more deliveries, later commits write the others. */
   readonly deliveriesPerCommit: number;
+}
+
+/** The keys of debounce are read from payloads. After some ten milliseconds of that, the loop yields to others. */
+const PARSED_BYTES_PER_TURN = 256 * 1024;
+
+/** Makes the record of each event of a batch. */
+export async function toRecords(
+  batch: readonly PendingEvent[],
+  matched: readonly (readonly Endpoint[])[],
+  makeRecord: (item: PendingEvent, matched: readonly Endpoint[]) => EventRecord,
+): Promise<EventRecord[]> {
+  const records: EventRecord[] = [];
+  let parsedBytes = 0;
+  for (const [index, item] of batch.entries()) {
+    records.push(makeRecord(item, matched[index]!));
+    if (matched[index]!.some(({ debounce }) => debounce !== null)) parsedBytes += item.event.data.length;
+    if (parsedBytes < PARSED_BYTES_PER_TURN) continue;
+    parsedBytes = 0;
+    await setImmediate();
+  }
+  return records;
 }
 
 /** `matched`: enabled endpoints first. */

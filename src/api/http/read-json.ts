@@ -17,8 +17,8 @@ export function readJson(body: Buffer, maxNesting: number): unknown {
   const value: unknown = JSON.parse(body.toString('utf8'));
   // A missing body means the defaults. `null` is more likely a mistake of the client, so it does not.
   if (value === null) throw invalidField('body', 'must be a JSON object, not null');
-  const error = findUnstorable(value, '');
-  if (error !== null) throw invalidField(error.path || 'body', error.message);
+  const error = findUnstorable(value);
+  if (error !== null) throw invalidField(error.place.replace(/^\./, '') || 'body', error.message);
   return value;
 }
 
@@ -29,17 +29,29 @@ export function isStorable(text: string): boolean {
 
 const UNSTORABLE = 'must not contain NUL or an unpaired surrogate';
 
-function findUnstorable(value: unknown, path: string): { path: string; message: string } | null {
-  if (typeof value === 'string') return isStorable(value) ? null : { path, message: UNSTORABLE };
+interface Unstorable {
+  /** Relative to the value: `.items[3]`. Built on the way back, because building it for every value takes most of the time. */
+  readonly place: string;
+  readonly message: string;
+}
+
+function findUnstorable(value: unknown): Unstorable | null {
+  if (typeof value === 'string') return isStorable(value) ? null : { place: '', message: UNSTORABLE };
   if (typeof value !== 'object' || value === null) return null;
-  for (const [name, entry] of Object.entries(value)) {
-    const at = Array.isArray(value) ? `${path}[${name}]` : path === '' ? name : `${path}.${name}`;
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length; index += 1) {
+      const error = findUnstorable(value[index]);
+      if (error !== null) return { ...error, place: `[${index}]${error.place}` };
+    }
+    return null;
+  }
+  for (const name of Object.keys(value)) {
     // Assigning it to an object would set the prototype and lose the value.
-    if (name === '__proto__') return { path: at, message: 'is not allowed as a field name' };
+    if (name === '__proto__') return { place: `.${name}`, message: 'is not allowed as a field name' };
     if (!isStorable(name))
-      return { path: path || 'body', message: 'has a field name with NUL or an unpaired surrogate' };
-    const error = findUnstorable(entry, at);
-    if (error !== null) return error;
+      return { place: '', message: 'has a field name with NUL or an unpaired surrogate' };
+    const error = findUnstorable((value as Record<string, unknown>)[name]);
+    if (error !== null) return { ...error, place: `.${name}${error.place}` };
   }
   return null;
 }
