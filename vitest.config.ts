@@ -15,12 +15,10 @@ const report = process.env.TEST_REPORT ?? '';
 const ENGINE = [
   'batches',
   'debounce',
-  'deliver',
   'disabled-endpoints',
   'fan-out',
   'idempotency',
   'lanes',
-  'retry',
 ].map((name) => `test/e2e/${name}.test.ts`);
 
 /** `npm test` runs every project but `extended-*`; `npm run test:extended` runs those. */
