@@ -13,19 +13,12 @@ const report = process.env.TEST_REPORT ?? '';
 
 /** End-to-end tests that also run with `POSTHORN_BACKBONE=kafka`, where there is Java: what happens to an event after its 202. */
 const ENGINE = [
-  'accept',
   'batches',
-  'converted-payloads',
-  'dead-letters',
   'debounce',
-  'deliver',
   'disabled-endpoints',
   'fan-out',
-  'filters',
   'idempotency',
   'lanes',
-  'replay',
-  'retry',
 ].map((name) => `test/e2e/${name}.test.ts`);
 
 /** `npm test` runs every project but `extended-*`; `npm run test:extended` runs those. */

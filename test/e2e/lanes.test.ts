@@ -394,7 +394,7 @@ test('ACC-8: events beyond the capacity are refused with Retry-After, and accept
   const receiver = await newReceiver();
   const server = await startTestPosthorn({
     database,
-    env: { POSTHORN_TENANT_INGEST_PER_SECOND: '20', POSTHORN_TENANT_INGEST_BURST: '10' },
+    env: { POSTHORN_TENANT_INGEST_PER_SECOND: '1', POSTHORN_TENANT_INGEST_BURST: '10' },
   });
   try {
     await createEndpoint(server, { url: receiver.url, tenant: 'loud' });
