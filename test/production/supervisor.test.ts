@@ -234,22 +234,26 @@ describe('a database that cannot be reached at the start', () => {
     await untilReady(node);
   });
 
-  test('answers all requests although the child that answers probes is frozen', needs(NOT_LINUX), async () => {
-    const database = await newDatabase();
-    const proxy = await startTcpProxy(database.url);
-    onTestFinished(() => proxy.cut());
-    await proxy.cut();
-    const node = await startNode(proxy.url, ['--processes', '2']);
-    await eventually('it waits', () => node.output().includes('waiting for the database'));
-    await expectToAnswerProbes(node);
-    const frozen = childrenOf(node.pid);
-    for (const child of frozen) process.kill(child, 'SIGSTOP');
-    await proxy.restore();
-    await untilReady(node);
-    // Until the frozen child is killed, it gets half of the connections and does not answer.
-    await eventually('the frozen child is gone', () => !frozen.some(isAlive), { timeoutMs: 30_000 });
-    for (let n = 0; n < 6; n += 1) expect(await get(node, '/readyz')).toMatchObject({ status: 200 });
-  });
+  test(
+    'answers all requests although the child that answers probes is frozen',
+    needs(NOT_LINUX),
+    async () => {
+      const database = await newDatabase();
+      const proxy = await startTcpProxy(database.url);
+      onTestFinished(() => proxy.cut());
+      await proxy.cut();
+      const node = await startNode(proxy.url, ['--processes', '2']);
+      await eventually('it waits', () => node.output().includes('waiting for the database'));
+      await expectToAnswerProbes(node);
+      const frozen = childrenOf(node.pid);
+      for (const child of frozen) process.kill(child, 'SIGSTOP');
+      await proxy.restore();
+      await untilReady(node);
+      // Until the frozen child is killed, it gets half of the connections and does not answer.
+      await eventually('the frozen child is gone', () => !frozen.some(isAlive), { timeoutMs: 30_000 });
+      for (let n = 0; n < 6; n += 1) expect(await get(node, '/readyz')).toMatchObject({ status: 200 });
+    },
+  );
 
   test.each([['1'], ['2']])('a port in use ends serve --processes %s while it waits', async (processes) => {
     const taken = createServer().listen(0, '127.0.0.1');
