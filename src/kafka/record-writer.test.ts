@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { systemClock } from '../domain/clock.ts';
 import type { CommittedEvent } from '../domain/event.ts';
+import { newEventId } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
 import { readEventFromParts, readJsonFields } from '../ingest/index.ts';
 import type { Advance, KafkaStore } from '../ports/kafka-store.ts';
@@ -260,4 +261,17 @@ test('SCL-2: rejected records never pause the accept topic: own ones are kept, a
   await writer.write(state, records, 4n);
   expect(state).toMatchObject({ pausedReason: null, position: 4n });
   expect(advances.flatMap(({ parked }) => parked.map(({ offset }) => offset))).toEqual(['0', '3']);
+});
+
+test('SCL-2: records of the accept topic are marked as answered, so that the time in their ids is no reason to reject them', async () => {
+  const acceptTopic = new AcceptTopicReader('orders', 'own', { readDeletedTenants: async () => new Map() });
+  const { writer, state, events } = newWriter({ acceptTopic });
+  const event = {
+    id: newEventId(Date.now()),
+    ...{ tenant: 'acme', type: 'a.b', idempotencyKey: null, schemaVersion: null, channels: [] },
+    ...{ endpointIds: null, deliverAt: null, headers: null, closedTenantsReadAt: null },
+  };
+  const header = Buffer.from(JSON.stringify({ v: 1, deployment: 'own', ...event }));
+  await writer.write(state, [{ ...recordAt(0, '{}'), headers: [['posthorn', header]] }], 1n);
+  expect(events).toMatchObject([[{ id: event.id, wasAnswered: true }]]);
 });

@@ -21,7 +21,7 @@ const kinds = [
 
 test('SCL-2: with Kafka as the accept log, whichever process dies, no accepted event is lost', {
   ...needs(missingKafka()),
-  timeout: 300_000,
+  timeout: 480_000,
 }, async () => {
   const { story, ...numbers } = await runChaos({
     seed,
