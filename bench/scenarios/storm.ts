@@ -51,7 +51,7 @@ async function measure(
   quick: boolean,
 ): Promise<number> {
   const events = quick ? 1_000 : 10_000;
-  const posthorn = await startPosthorn(postgres, ACCEPT_ALL);
+  const posthorn = await startPosthorn(postgres, ACCEPT_ALL, [], [], 120);
   try {
     const path = (index: number) => (hasSlow && index === 0 ? '/slow/10000/0' : `/ok/${index}`);
     const types = await registerEndpoints(posthorn, receiver, { count: ENDPOINTS, tenant, path });
@@ -62,7 +62,7 @@ async function measure(
     const load = await runLoad(posthorn, {
       events,
       rate: events,
-      seconds: 30,
+      seconds: 120,
       types,
       tenant,
       connections: 128,
@@ -72,7 +72,7 @@ async function measure(
       'select id from posthorn.endpoints where tenant = $1 and url like $2',
       [tenant, '%/0'],
     );
-    await waitUntilSettledExcept(postgres, first!.id, 60);
+    await waitUntilSettledExcept(postgres, first!.id, 120);
     return (performance.timeOrigin + performance.now() - load.startedAt) / 1000;
   } finally {
     await posthorn.stop();
