@@ -53,12 +53,20 @@ export function describeKeyClaims(name: string, createFixture: CreateStoreFixtur
 
     it('of several events at once each get an answer', async () => {
       await claim(first);
-      const holders = await store.claims.claim(
-        ['k', 'l'].map((key) => ({ tenant: 'acme', key, eventId: second, fingerprint: Buffer.from('{}') })),
-        { idempotencyTtlMs: HOUR_MS, now: Date.now(), mayExpireKeys: true },
-      );
+      const third = newEventId();
+      const claimOf = (key: string, eventId: Uuid) => ({
+        tenant: 'acme',
+        key,
+        eventId,
+        fingerprint: Buffer.from('{}'),
+      });
+      const holders = await store.claims.claim([claimOf('k', second), claimOf('l', third)], {
+        idempotencyTtlMs: HOUR_MS,
+        now: Date.now(),
+        mayExpireKeys: true,
+      });
       const ids = ['k', 'l'].map((key) => holders.get(idempotencyKeyName('acme', key))!.eventId);
-      expect(ids).toEqual([first, second]);
+      expect(ids).toEqual([first, third]);
       expect(await claim(second, { key: 'k' })).toMatchObject({ eventId: first });
     });
 
