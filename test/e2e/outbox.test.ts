@@ -55,7 +55,11 @@ describe('OUT-1: posthorn.publish in the transaction of the caller', () => {
     const receiver = await newReceiver();
     await createEndpoint(posthorn, { url: receiver.url, tenant });
     const expunged = await shop.transaction(async (client) => {
-      const id = await shop.publish(client, { type: 'a.b', data: '1', tenant });
+      const id = await shop.one(
+        `select posthorn.publish('a.b', '1', $1, idempotency_key => 'k')`,
+        [tenant],
+        client,
+      );
       // The archive or `posthorn expunged import` brought the tombstone back, before the event was there.
       await posthorn.database.query(
         "insert into posthorn.expunged (kind, id, applied_at) values ('event', $1, now())",
@@ -69,6 +73,10 @@ describe('OUT-1: posthorn.publish in the transaction of the caller', () => {
     await untilDeliveries(posthorn, other, 'delivered');
     await outboxIsEmpty();
     await expectStatus(posthorn.api('GET', `/v1/events/${expunged}`), 404);
+    // As after every expunge, a repeated request is refused, and no hash confirms a guess of the payload.
+    const repeated = { type: 'a.b', data: 1, tenant, idempotency_key: 'k' };
+    const refused = await expectStatus(posthorn.api('POST', '/v1/events', repeated), 409);
+    expect(refused.body.code).toBe('idempotency_conflict');
     expect(receiver.requests.map(({ headers }) => headers['webhook-id'])).toEqual([other]);
   });
 

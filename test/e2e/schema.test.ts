@@ -156,6 +156,46 @@ describe('migrations', () => {
     ]);
   });
 
+  test('LIF-3: delete the samples of payloads that ANALYZE took before, and let it take none of replacements of partitions', async () => {
+    const database = await emptyDatabase();
+    const all = await readMigrations();
+    const pool = database.pool();
+    await migrate(
+      pool,
+      all.filter(({ version }) => version < all.find(({ name }) => /no_samples/.test(name))!.version),
+    );
+    // Two days that are over, of which one is being replaced.
+    await database.query(`
+      select posthorn.create_partition('attempts', day, day + interval '1 day')
+        from generate_series(date_trunc('day', now()) - interval '6 days', now() - interval '5 days', interval '1 day') as day`);
+    await database.query(
+      "select posthorn.prepare_partition_swap(min(name), now()) from posthorn.partitions where parent = 'attempts'",
+    );
+    await database.query("insert into posthorn.tenants (id) values ('acme')");
+    await database.query(`
+      insert into posthorn.outbox (id, tenant, type, data, idempotency_key, fingerprint)
+      select gen_random_uuid(), 'acme', 'a.b', convert_to(to_json('secret ' || n)::text, 'UTF8'), n, sha256(n::text::bytea)
+        from generate_series(1, 3) as n`);
+    const ids = `gen_random_uuid(), gen_random_uuid()`;
+    await database.query(`
+      insert into posthorn.debounce_keys (delivery_id, endpoint_id, key, since)
+      select ${ids}, 'secret ' || n, now() from generate_series(1, 3) as n`);
+    const sampled = () =>
+      database.query(`
+        select tablename, attname from pg_stats join pg_attribute a using (attname)
+         where schemaname = 'posthorn' and a.attrelid = format('posthorn.%I', tablename)::regclass
+           and attname in ('data', 'fingerprint', 'key') order by 1, 2`);
+    await database.query('analyze');
+    expect(await sampled()).toHaveLength(3);
+    await migrate(pool);
+    await database.query('analyze');
+    expect(await sampled()).toEqual([]);
+    const replacements = await database.query(`
+      select attstattarget from pg_attribute join pg_class c on c.oid = attrelid and c.relkind = 'r'
+       where relname like 'attempts_kept%' and attname = 'response_body'`);
+    expect(replacements).toEqual([{ attstattarget: 0 }]);
+  });
+
   test('of a newer Posthorn are refused, with name and number', async () => {
     const database = await emptyDatabase();
     const pool = database.pool();

@@ -41,6 +41,22 @@ end $$;
 revoke all on function posthorn.skip_samples from public;
 create trigger skip_samples after insert on posthorn.partitions for each row execute function posthorn.skip_samples();
 
+-- Neither does a replacement of a partition that was being prepared, when it is attached.
+do $$
+declare
+  found record;
+begin
+  for found in
+    select p.name, a.attname, format_type(a.atttypid, a.atttypmod) as type
+      from posthorn.partitions p
+      join pg_catalog.pg_attribute a on a.attrelid = format('posthorn.%I', p.name)::regclass
+     where p.state = 'preparing' and a.attname in ('data', 'request_headers', 'response_headers', 'response_body', 'error_message')
+  loop
+    execute format('alter table posthorn.%I alter column %I set statistics 0', found.name, found.attname);
+    execute format('alter table posthorn.%I alter column %I type %s', found.name, found.attname, found.type);
+  end loop;
+end $$;
+
 -- Setting the type that a column has deletes its samples and rewrites nothing.
 alter table posthorn.events alter column data type bytea;
 alter table posthorn.attempts

@@ -166,12 +166,21 @@ const finishOrigin = (from: Origin): string => {
 
 /**
  * After a restore of a backup, the outbox and Kafka contain events again that were expunged since. Such an event counts as stored: its
- * tombstone may have been applied before it arrives.
+ * tombstone may have been applied before it arrives. It takes its key, so that a repeated request is refused, but without its hash.
  */
-const notExpunged = (from: Origin): string =>
+const findExpunged = (from: Origin): string =>
   from === 'requests'
     ? ''
-    : "and not exists (select from posthorn.expunged x where x.kind = 'event' and x.id = incoming.id::text)";
+    : `
+    gone as materialized (
+      select i.id from incoming i join posthorn.expunged x on x.kind = 'event' and x.id = i.id::text
+    ),`;
+const notExpunged = (from: Origin): string =>
+  from === 'requests' ? '' : 'and id <> all (array(select id from gone))';
+const fingerprintOf = (from: Origin): string =>
+  from === 'requests'
+    ? 'fingerprint'
+    : 'case when id = any (array(select id from gone)) then sha256(uuid_send(gen_random_uuid())) else fingerprint end';
 
 export type Variant = 'usual' | 'skipping' | 'sliced';
 
@@ -207,10 +216,10 @@ const guarded = (check: VersionCheck, from: Origin, variant: Variant): Statement
     incoming as materialized (
       select * from ${incoming({ withKeys: true })} where (select version from current) = $1
          ${ofOrigin(from)}
-    ),
+    ),${findExpunged(from)}
     won as (
       insert into posthorn.idempotency_keys as k (tenant, key, event_id, fingerprint, expires_at)
-      select tenant, key, id, fingerprint, greatest(now(), to_timestamp(($17::float8[])[2])) + make_interval(secs => ($17::float8[])[1])
+      select tenant, key, id, ${fingerprintOf(from)}, greatest(now(), to_timestamp(($17::float8[])[2])) + make_interval(secs => ($17::float8[])[1])
         from incoming where key is not null order by tenant, key
           on conflict (tenant, key) do update
          set event_id = excluded.event_id, fingerprint = excluded.fingerprint, expires_at = excluded.expires_at, claimed = false
