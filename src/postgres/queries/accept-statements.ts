@@ -157,8 +157,8 @@ const finishOrigin = (from: Origin): string => {
 };
 
 /**
- * After a restore of a backup, the outbox and Kafka contain events again that were expunged since. Such an event counts as stored: its
- * tombstone may have been applied before it arrives.
+ * After a restore of a backup, the outbox and Kafka may contain events again that were expunged after the backup. Applying a
+ * tombstone does not find an event that arrives later. So an event with a tombstone is not inserted, and its row or record counts as stored.
  */
 const notExpunged = (from: Origin): string =>
   from === 'requests'
