@@ -53,12 +53,17 @@ export function describeKeyClaims(name: string, createFixture: CreateStoreFixtur
 
     it('of several events at once each get an answer', async () => {
       await claim(first);
+      const other = newEventId();
+      const claims = [
+        { key: 'k', eventId: second },
+        { key: 'l', eventId: other },
+      ];
       const holders = await store.claims.claim(
-        ['k', 'l'].map((key) => ({ tenant: 'acme', key, eventId: second, fingerprint: Buffer.from('{}') })),
+        claims.map((each) => ({ tenant: 'acme', ...each, fingerprint: Buffer.from('{}') })),
         { idempotencyTtlMs: HOUR_MS, now: Date.now(), mayExpireKeys: true },
       );
-      const ids = ['k', 'l'].map((key) => holders.get(idempotencyKeyName('acme', key))!.eventId);
-      expect(ids).toEqual([first, second]);
+      const ids = claims.map(({ key }) => holders.get(idempotencyKeyName('acme', key))!.eventId);
+      expect(ids).toEqual([first, other]);
       expect(await claim(second, { key: 'k' })).toMatchObject({ eventId: first });
     });
 
