@@ -11,7 +11,7 @@ import type { CompiledSchema } from './compile-schema.ts';
 import { compileStored } from './read-schema.ts';
 
 export interface KnownType extends CatalogueType {
-  /** The version of events that name none. */
+  /** The version that events without `schemaVersion` get. Null: they get none. */
   readonly latest: string | null;
 }
 

@@ -17,7 +17,7 @@ import {
   CONVERSION_HEADER,
   type ConversionNote,
   deprecationHeaders,
-  endOf,
+  earlierDeprecation,
   writeConversionNote,
 } from '../domain/conversion-header.ts';
 import type { Endpoint } from '../domain/endpoint.ts';
@@ -146,13 +146,13 @@ export class Conversions implements PayloadConverter {
     this.#cache.expunge(eventId);
   }
 
-  announceEnds(events: readonly EventContent[]): Readonly<Record<string, string>> | null {
+  deprecationHeadersOf(events: readonly EventContent[]): Readonly<Record<string, string>> | null {
     const { versions } = this.#options;
     if (!versions.hasDeprecations) return null;
     return deprecationHeaders(
       events.map(({ id, type, schemaVersion }) => {
         const version = versionOfEvent(versions.versionsOf(type), schemaVersion, timeOfId(id));
-        return endOf(versions.deprecationOf(type), version);
+        return earlierDeprecation(versions.deprecationOf(type), version);
       }),
     );
   }
@@ -364,7 +364,7 @@ export class Conversions implements PayloadConverter {
   /** `version` is the one that is sent. Null: it is not known. */
   #ready(event: EventContent, version: TypeVersion | null, note: ConversionNote | null): ConversionResult {
     const deprecation = deprecationHeaders([
-      endOf(this.#options.versions.deprecationOf(event.type), version),
+      earlierDeprecation(this.#options.versions.deprecationOf(event.type), version),
     ]);
     if (note === null) return { kind: 'ready', event, headers: deprecation };
     return {

@@ -38,7 +38,7 @@ export interface BatchAttemptsOptions {
   readonly payloads: Pick<Payloads, 'isExpunged'>;
   readonly composer: Pick<BatchComposer, 'compose'>;
   readonly recorder: Pick<BatchRecorder, 'recordStart' | 'recordEnd'>;
-  readonly converter: Pick<PayloadConverter, 'announceEnds'> | null;
+  readonly converter: Pick<PayloadConverter, 'deprecationHeadersOf'> | null;
   readonly sender: RequestSender;
   readonly settler: ResultRecorder;
   readonly scheduler: Pick<Scheduler, 'release'>;
@@ -157,7 +157,7 @@ export class BatchAttempts {
       endpoint: lane.endpoint,
       event: events[0]!,
       // An endpoint with batches pins no version, so nothing is converted.
-      versionHeaders: this.#options.converter?.announceEnds(events) ?? null,
+      versionHeaders: this.#options.converter?.deprecationHeadersOf(events) ?? null,
       batch: { id: batch.id, events },
       deliveryId: delivery.id,
       number: delivery.attempts + 1,

@@ -44,22 +44,27 @@ export function readConversionNote(headers: Readonly<Record<string, string>>): C
   return reason === undefined ? null : { status: 'as_published', reason };
 }
 
-/** The earlier times of an event type and of its version. */
-export const endOf = (type: Deprecation | null, version: Omit<TypeVersion, 'name'> | null): Deprecation => ({
+/** Returns the earlier of the times of an event type and of its version. */
+export const earlierDeprecation = (
+  type: Deprecation | null,
+  version: Omit<TypeVersion, 'name'> | null,
+): Deprecation => ({
   deprecatedAt: earlier(type?.deprecatedAt ?? null, version && sinceWhen(version)),
   sunsetAt: earlier(type?.sunsetAt ?? null, version?.sunsetAt ?? null),
 });
 
 /**
- * `deprecation` (RFC 9745) and `sunset` (RFC 8594) of what is sent: the earliest times of the events in the request. Null:
- * neither header applies.
+ * Returns the headers `deprecation` (RFC 9745) and `sunset` (RFC 8594) of a request, with the earliest times of its events.
+ * Null: neither header applies.
  */
-export function deprecationHeaders(ends: readonly Deprecation[]): Readonly<Record<string, string>> | null {
+export function deprecationHeaders(
+  deprecations: readonly Deprecation[],
+): Readonly<Record<string, string>> | null {
   let deprecatedAt: number | null = null;
   let sunsetAt: number | null = null;
-  for (const end of ends) {
-    deprecatedAt = earlier(deprecatedAt, end.deprecatedAt);
-    sunsetAt = earlier(sunsetAt, end.sunsetAt);
+  for (const each of deprecations) {
+    deprecatedAt = earlier(deprecatedAt, each.deprecatedAt);
+    sunsetAt = earlier(sunsetAt, each.sunsetAt);
   }
   if (deprecatedAt === null && sunsetAt === null) return null;
   return {

@@ -43,8 +43,8 @@ export interface CommittedEvent extends NewEvent {
   readonly outboxSeq: string | null;
   /** The Kafka record that it comes from. */
   readonly record?: EventRecordSource | undefined;
-  /** True: a client of the API got 202 for it. A process of Posthorn made its id. */
-  readonly wasAnswered?: boolean | undefined;
+  /** True: it comes from the accept log, so a process of Posthorn made its id, and a client of the API may have got 202 for it. */
+  readonly isFromAcceptLog?: boolean | undefined;
 }
 
 /** The Kafka partition that a batch of records comes from, while this process owns it. */

@@ -1,7 +1,8 @@
 /**
- * Turns of checks of payloads. A check is synchronous and takes up to some ten milliseconds, and a request may bring a thousand
- * events: measured, such a request held up the process for three seconds. So after some time the checks wait until the
- * process has done other work. While they wait, tenants take turns; the events of a tenant keep their order.
+ * Lets the process do other work between checks of payloads. A check is synchronous and takes up to some ten milliseconds, and
+ * a request may contain a thousand events: measured, such a request blocked the process for three seconds. So after
+ * `MAX_MS_PER_TURN` of checks, further ones wait for the next turn of the event loop. Tenants take turns, and the checks of a
+ * tenant keep their order.
  */
 import type { Clock } from '../domain/clock.ts';
 

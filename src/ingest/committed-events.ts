@@ -66,7 +66,7 @@ export class CommittedEvents {
           lostKey: null,
           isOutcomeUnknown: false,
           record: event.record,
-          wasAnswered: event.wasAnswered,
+          isFromAcceptLog: event.isFromAcceptLog,
         },
         resolve: (answer) => {
           answers[index] = answer;

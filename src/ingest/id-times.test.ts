@@ -31,7 +31,7 @@ test("the id of an outbox row, or of an event in the accept log, may be 100 days
   expect(findProblem({ id: days(99), outboxSeq: '1' }, NOW)).toBeNull();
   expect(findProblem({ id: days(101), outboxSeq: '1' }, NOW)?.message).toContain('too far ahead');
   // The process that accepted it used the database's clock.
-  const logged = { outboxSeq: null, wasAnswered: true };
+  const logged = { outboxSeq: null, isFromAcceptLog: true };
   expect(findProblem({ id: days(99), ...logged }, NOW)).toBeNull();
   expect(findProblem({ id: days(101), ...logged }, NOW)?.message).toContain('too far ahead');
   const parked = { outboxSeq: '1', record: { kind: 'parked' as const } };

@@ -17,16 +17,20 @@ export const isFromFuture = (id: Uuid, now: number): boolean => timeOfId(id) > n
 /** True if no partition is created for the id of this committed event, because it is too far ahead. */
 export const isTooFarAhead = (
   id: Uuid,
-  { outboxSeq, record, wasAnswered = false }: Pick<CommittedEvent, 'outboxSeq' | 'record' | 'wasAnswered'>,
+  {
+    outboxSeq,
+    record,
+    isFromAcceptLog = false,
+  }: Pick<CommittedEvent, 'outboxSeq' | 'record' | 'isFromAcceptLog'>,
   now: number,
 ): boolean => {
   const isOutboxRow = outboxSeq !== null && record === undefined;
-  return timeOfId(id) > now + (isOutboxRow || wasAnswered ? MAX_OWN_AHEAD_MS : MAX_AHEAD_MS);
+  return timeOfId(id) > now + (isOutboxRow || isFromAcceptLog ? MAX_OWN_AHEAD_MS : MAX_AHEAD_MS);
 };
 
 /** Returns what is wrong with an id that was made outside of this process. Null: an event can have it. */
 export function findIdProblem(
-  event: Pick<CommittedEvent, 'id' | 'outboxSeq' | 'record' | 'wasAnswered'>,
+  event: Pick<CommittedEvent, 'id' | 'outboxSeq' | 'record' | 'isFromAcceptLog'>,
   now: number,
 ): Problem | null {
   const { id } = event;

@@ -47,8 +47,8 @@ export interface CommittedState {
   readonly isOutcomeUnknown: boolean;
   /** The Kafka record that it comes from. */
   readonly record?: EventRecordSource | undefined;
-  /** True: a client of the API got 202 for it. */
-  readonly wasAnswered?: boolean | undefined;
+  /** True: it comes from the accept log. */
+  readonly isFromAcceptLog?: boolean | undefined;
 }
 
 /** An idempotency key that turned out to belong to another event. */

@@ -36,8 +36,8 @@ const ignore = (): void => {};
 export class SchemaCheck {
   readonly #options: SchemaCheckOptions;
   readonly #turns: CheckTurns;
-  /** By tenant: resolves after the latest check of the request whose events are being handed in. */
-  readonly #before = new Map<string, Promise<void>>();
+  /** By tenant: resolves after the latest check of the request that is handing in its events. */
+  readonly #latestChecks = new Map<string, Promise<void>>();
 
   constructor(options: SchemaCheckOptions) {
     this.#options = options;
@@ -46,19 +46,19 @@ export class SchemaCheck {
 
   /**
    * Returns the event with its version, and with `schemaErrors` if its payload is invalid and it is stored nevertheless.
-   * Throws or rejects with `payload_invalid` if it must be refused. Returns a promise only if the payload must be checked, or
-   * that of an earlier event of the same request: the events of a request keep their order.
+   * Throws or rejects with `payload_invalid` if it must be refused. Returns a promise only if this payload must be checked, or
+   * if an earlier event of the same request is being checked: the events of a request keep their order.
    */
   check<E extends NewEvent>(event: E, { canRefuse }: { readonly canRefuse: boolean }): E | Promise<E> {
     const { catalogue } = this.#options;
     const type = catalogue.typeOf(event.type);
     const mode = catalogue.modeOf(event.tenant, type);
-    const before = this.#before.get(event.tenant);
-    const known = withVersion(event, type);
+    const before = this.#latestChecks.get(event.tenant);
+    const versioned = withVersion(event, type);
     if (mode === 'off' || event.type.startsWith(RESERVED_TYPE_PREFIX))
-      return before === undefined ? known : before.then(() => known);
-    const checked = this.#checkPayload(known, type, mode, canRefuse);
-    // It may be refused before the events before it are done.
+      return before === undefined ? versioned : before.then(() => versioned);
+    const checked = this.#checkPayload(versioned, type, mode, canRefuse);
+    // It may reject while earlier events are being checked, when nobody awaits it yet.
     checked.catch(ignore);
     const inOrder = before === undefined ? checked : before.then(() => checked);
     this.#keepOrder(event.tenant, inOrder);
@@ -66,9 +66,9 @@ export class SchemaCheck {
   }
 
   #keepOrder(tenant: string, checked: Promise<unknown>): void {
-    // The events of a request are handed in without a pause.
-    if (this.#before.size === 0) queueMicrotask(() => this.#before.clear());
-    this.#before.set(tenant, checked.then(ignore, ignore));
+    // A request hands in its events synchronously, so the next microtask comes after the last of them.
+    if (this.#latestChecks.size === 0) queueMicrotask(() => this.#latestChecks.clear());
+    this.#latestChecks.set(tenant, checked.then(ignore, ignore));
   }
 
   async #checkPayload<E extends NewEvent>(

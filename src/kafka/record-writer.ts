@@ -221,7 +221,7 @@ export class RecordWriter {
     const { acceptTopic, mapping, readEvent } = this.#options;
     try {
       if (record.topic === acceptTopic?.topic)
-        return { ...acceptTopic.read(record), outboxSeq: null, wasAnswered: true };
+        return { ...acceptTopic.read(record), outboxSeq: null, isFromAcceptLog: true };
       const mapped = mapping.map(record);
       const event = readEvent(mapped);
       return { ...event, id: this.#idOf(state, record, mapped.happenedAt), outboxSeq: null };

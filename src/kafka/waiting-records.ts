@@ -129,9 +129,9 @@ export class WaitingRecords {
         value,
         headers,
       };
-      const wasAnswered = topic === acceptTopic?.topic;
-      const event = wasAnswered ? acceptTopic.read(record) : readEvent(mapping.map(record));
-      return { ...event, id: row.id, outboxSeq: row.seq, record: { kind: 'parked' }, wasAnswered };
+      const isFromAcceptLog = topic === acceptTopic?.topic;
+      const event = isFromAcceptLog ? acceptTopic.read(record) : readEvent(mapping.map(record));
+      return { ...event, id: row.id, outboxSeq: row.seq, record: { kind: 'parked' }, isFromAcceptLog };
     } catch (error) {
       if (error instanceof UnmappedRecordError || error instanceof Problem) return shorten(error.message);
       throw error;

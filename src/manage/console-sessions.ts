@@ -17,11 +17,14 @@ export interface ConsoleSessionOptions {
 /** A person as the identity provider names them, and what they may do. */
 export type Person = Omit<SessionRecord, 'id' | 'expires_at'>;
 
+/** Returns the trail that records a change made by this caller. */
+export type AuditFor = (caller: Caller) => AuditTrail;
+
 /** Starts a session and returns its token. The database has only the hash of the token. */
 export async function startSession(
   { pool, clock, tokenFormat, lifetimeMs }: ConsoleSessionOptions,
   person: Person,
-  auditFor: (caller: Caller) => AuditTrail,
+  auditFor: AuditFor,
 ): Promise<string> {
   const token = tokenFormat.generate();
   const id = newId(clock.now());

@@ -120,7 +120,7 @@ function findPartition(store: MemoryStore, { partitionId, epoch }: PartitionMark
   return row;
 }
 
-/** The ids of rows of the outbox, or of parked Kafka records that wait. */
+/** Returns the event id of a row of the outbox, or of a parked Kafka record that waits. */
 function idOfOrigin(store: MemoryStore, seq: string, { fromParkedRecords }: AppendOptions): Uuid | undefined {
   if (!fromParkedRecords) return store.outbox.get(Number(seq))?.id;
   const row = store.kafka.parked.get(seq);

@@ -77,7 +77,7 @@ function createLeases(store: MemoryStore): Leases {
   };
 }
 
-/** A partition with the processes that read it. Those with the same readers are divided evenly among them. */
+/** A partition with the processes that read it. Partitions with the same readers are a group, which is divided evenly among them. */
 interface Share {
   readonly row: PartitionRow;
   readonly readers: readonly Uuid[];

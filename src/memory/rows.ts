@@ -32,7 +32,7 @@ export interface StoredKey {
   eventId: Uuid;
   fingerprint: Buffer;
   expiresAt: number;
-  /** True: the event waits in the accept log, perhaps, and is not stored yet. */
+  /** True: the event is not stored yet. It may wait in the accept log. */
   isClaimed: boolean;
 }
 

@@ -68,8 +68,8 @@ export interface PayloadConverter {
   needsConversion(endpoint: Endpoint): boolean;
   /** Calls `done` exactly once, possibly before it returns. */
   convert(request: ConversionRequest, done: (result: ConversionResult) => void): void;
-  /** Returns the headers `deprecation` and `sunset` of a batch: the earliest times of its events. Null: none ends. */
-  announceEnds(events: readonly EventContent[]): AttemptRequest['versionHeaders'];
+  /** Returns the headers `deprecation` and `sunset` of a batch, with the earliest times of its events. Null: neither applies. */
+  deprecationHeadersOf(events: readonly EventContent[]): AttemptRequest['versionHeaders'];
   /** Forgets the converted payloads of an event. */
   expunge(eventId: Uuid): void;
 }

@@ -130,7 +130,7 @@ test('LIF-1: a round continues where the last one ended, so that needed events d
     );
   for (let round = 0; round < 3; round += 1) await runRound();
   expect(read).toEqual(Array.from({ length: CHUNKS }, (_, chunk) => chunk));
-  // Then from the start: what they needed may be gone.
+  // Then from the start: dead letters that needed the events may have ended.
   await runRound();
   expect(read[CHUNKS]).toBe(0);
 });

@@ -19,7 +19,7 @@ export async function endedTwice(postgres: Postgres): Promise<string[]> {
 }
 
 /** A complaint for each record of the accept topic that was not stored: no fault is a reason to reject one. */
-export async function setAside(postgres: Postgres): Promise<string[]> {
+export async function rejectedEvents(postgres: Postgres): Promise<string[]> {
   const rows = await postgres.query<{ id: string; reason: string }>(
     "select posthorn.public_id('evt', id) as id, reason from posthorn.kafka_records where state = 'rejected'",
   );

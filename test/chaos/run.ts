@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { isPossibleWith } from './broker-faults.ts';
 import { Brokers } from './brokers.ts';
 import { prepareSlowness } from './database-faults.ts';
-import { deadLetters, endedTwice, everyShardIsOwned, nothingWaits, setAside } from './end-state.ts';
+import { deadLetters, endedTwice, everyShardIsOwned, nothingWaits, rejectedEvents } from './end-state.ts';
 import { LATE, latePlan, plans, type RegisteredEndpoint, register } from './endpoints.ts';
 import { type Fault, type FaultKind, Flapping, faultKinds, inflict, planOf } from './faults.ts';
 import { keepHistory, readAttempts, readCircuits, readOwnership } from './history.ts';
@@ -161,7 +161,7 @@ async function run(
   complaints.push(
     ...(await shop.differences()),
     ...(await endedTwice(system.postgres)),
-    ...(await setAside(system.postgres)),
+    ...(await rejectedEvents(system.postgres)),
   );
   const accepted = [...producer.accepted, ...ordered];
   const facts = {

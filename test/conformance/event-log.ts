@@ -117,7 +117,7 @@ export function describeEventLog(
       }
     });
 
-    it('has an event that was appended again twice, and its reader selects it once', async () => {
+    it('contains an event twice that was appended twice, and its reader selects it once', async () => {
       const start = await endOf(0);
       const events = [newEvent(), newEvent()];
       await log.append(0, events);

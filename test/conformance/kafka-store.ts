@@ -210,7 +210,7 @@ export function describeKafkaStore(name: string, createFixture: CreateStoreFixtu
         expect(await store.kafka.readPositions('other')).toEqual(new Map());
       });
 
-      it('and knows the topics that were read in a cluster, or did not exist once', async () => {
+      it('and knows the topics that were read in a cluster, and those that did not exist yet', async () => {
         await addPartitions(2);
         await store.kafka.recordAwaitedTopics(['later', 'other']);
         await store.kafka.recordAwaitedTopics(['later']);

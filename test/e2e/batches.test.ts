@@ -77,10 +77,10 @@ describe('FAN-4: batches', () => {
   });
 
   test('VER-2: a batch announces the earliest end of the types and versions of its events', async () => {
-    const settle = (path: string, body: object) =>
+    const putType = (path: string, body: object) =>
       expectStatus(posthorn.api('PUT', `/v1/event-types/${path}`, body), 201);
-    await settle('ending.type', { deprecated: true, sunset_at: '2031-01-01T00:00:00Z' });
-    await settle('ending.version/versions/v1', { status: 'deprecated', sunset_at: '2030-01-01T00:00:00Z' });
+    await putType('ending.type', { deprecated: true, sunset_at: '2031-01-01T00:00:00Z' });
+    await putType('ending.version/versions/v1', { status: 'deprecated', sunset_at: '2030-01-01T00:00:00Z' });
     const { receiver, tenant } = await newBatchEndpoint({ max_events: 3, max_wait_ms: 60_000 });
     const send = async (...types: string[]) => {
       const count = receiver.requests.length;

@@ -35,7 +35,7 @@ import {
 import { publishAll } from '../support/publish-all.ts';
 
 const SECRET = 'very-private-thing';
-/** A delivery that belongs to nobody here. */
+/** A delivery of no tenant of this test. */
 const FOREIGN = publicId('dlv', deliveryIdOf(newEventId(Date.now()), 0));
 /** Of endpoints: in no table in plain text, and nowhere after the expunge. */
 const HEADER_VALUE = 'very-private-header';

@@ -97,7 +97,7 @@ describe('LIF-1: partitions are dropped when their retention ends', () => {
       ).map(({ name }) => name),
     );
     expect(await countOf(database, 'partition_changes')).toBe(0);
-    // ANALYZE takes no samples of payloads and answers, in replacements neither.
+    // ANALYZE takes no samples of payloads and answers, also not in partitions that replace others.
     const sampled = await database.query(
       `select relname, attname from pg_attribute join pg_class c on c.oid = attrelid and relkind in ('r', 'p')
         where relnamespace = 'posthorn'::regnamespace and relname ~ '^(events|attempts)($|_[0-9k])'

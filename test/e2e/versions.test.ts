@@ -70,7 +70,7 @@ describe('VER-1: versions of event types', () => {
     await expectStatus(posthorn.api('GET', path), 404);
   });
 
-  test('versions are listed newest first, and the latest is the newest active one', async () => {
+  test('versions are listed newest first, and the latest is the newest active one, or else the newest deprecated one', async () => {
     const type = newType();
     for (const version of ['v2', '2026-04-01', 'v1']) await expectStatus(put(type, version, {}), 201);
     await expectStatus(put(type, 'v3', { status: 'draft' }), 201);

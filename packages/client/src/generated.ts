@@ -837,7 +837,7 @@ export interface EventTypeVersion {
   /** `draft`: not published yet. `active`: in use. `deprecated`: still in use, to be replaced. `retired`: no longer published. */
   status: 'draft' | 'active' | 'deprecated' | 'retired';
   sunset_at: Time | null;
-  /** True for the version of events that name none. */
+  /** True for the version that events without `schema_version` get. */
   latest: boolean;
   created_at: Time;
   updated_at: Time;
@@ -889,7 +889,7 @@ export interface EventTypeVersionStored {
   /** `draft`: not published yet. `active`: in use. `deprecated`: still in use, to be replaced. `retired`: no longer published. */
   status: 'draft' | 'active' | 'deprecated' | 'retired';
   sunset_at: Time | null;
-  /** True for the version of events that name none. */
+  /** True for the version that events without `schema_version` get. */
   latest: boolean;
   created_at: Time;
   updated_at: Time;
@@ -1343,7 +1343,7 @@ export type OpenApiDocument = Record<string, unknown>;
 export interface Pin {
   endpoint_id: string;
   tenant: string;
-  /** What the endpoint pins. */
+  /** The version that the endpoint pins. */
   api_version: string;
   version: string | null;
   status: 'draft' | 'active' | 'deprecated' | 'retired' | null;

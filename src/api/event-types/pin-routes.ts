@@ -36,7 +36,7 @@ const PinSchema = Type.Object(
   {
     endpoint_id: Id('ep'),
     tenant: Type.String(),
-    api_version: Type.String({ description: 'What the endpoint pins.' }),
+    api_version: Type.String({ description: 'The version that the endpoint pins.' }),
     version: Nullable(
       Type.String({ description: 'The version of this type that it stands for. Null: none fits.' }),
     ),

@@ -53,7 +53,7 @@ export const EventTypeVersionSchema = Type.Object(
     example: Type.Unknown(),
     status: StatusField,
     sunset_at: Nullable(Time),
-    latest: Type.Boolean({ description: 'True for the version of events that name none.' }),
+    latest: Type.Boolean({ description: 'True for the version that events without `schema_version` get.' }),
     created_at: Time,
     updated_at: Time,
   },
@@ -78,7 +78,7 @@ export const EventTypeVersionPage = Type.Object(
     latest: Nullable(
       Type.String({
         description:
-          'The newest active version, or the newest deprecated one if none is active. An event without `schema_version` has it.',
+          'The newest active version, or the newest deprecated one if none is active. Events without `schema_version` get it.',
       }),
     ),
     next_cursor: Type.Null({ description: 'There is one page only.' }),

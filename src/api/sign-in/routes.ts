@@ -7,13 +7,14 @@ import type { Clock } from '../../domain/clock.ts';
 import { isProblem } from '../../domain/problem.ts';
 import type { AuditAction } from '../../manage/audit-actions.ts';
 import { AuditTrail } from '../../manage/audit-trail.ts';
+import type { AuditFor } from '../../manage/console-sessions.ts';
 import type { SecretBox } from '../../postgres/secret-box.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { clientAddress, type IsTrustedProxy } from '../http/client-address.ts';
 import { readAttempt, UsedAttempts, writeAttemptCookie } from './attempt-cookie.ts';
 import type { IdentityProvider } from './identity-provider.ts';
 import { type Claims, type RoleRules, roleOfClaims } from './roles.ts';
-import type { AuditFor, Sessions } from './sessions.ts';
+import type { Sessions } from './sessions.ts';
 
 export interface SignInDependencies {
   readonly provider: IdentityProvider;

@@ -10,9 +10,9 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../../domain/clock.ts';
 import { Problem } from '../../domain/problem.ts';
 import { hashApiKey } from '../../manage/api-keys.ts';
-import type { AuditTrail } from '../../manage/audit-trail.ts';
 import type { Caller } from '../../manage/caller.ts';
 import {
+  type AuditFor,
   type ConsoleSessionOptions,
   callerOf,
   endSession,
@@ -34,9 +34,6 @@ export interface SessionOptions extends ConsoleSessionOptions {
   /** Cookies are sent over TLS only. */
   readonly isSecure: () => boolean;
 }
-
-/** Returns the trail that records a change made by this caller. */
-export type AuditFor = (caller: Caller) => AuditTrail;
 
 interface CacheEntry<T> {
   readonly session: T;

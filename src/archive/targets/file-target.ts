@@ -23,7 +23,7 @@ const SPOOL = '.unfinished';
 export class FileTarget implements ArchiveTarget {
   readonly url: string;
   readonly #root: string;
-  /** Device and inode of the directory. Null: it was not used yet. */
+  /** Device and inode of the directory at its first use. Null: it was not used yet. */
   #identity: string | null = null;
 
   constructor(url: string, root: string) {
@@ -115,8 +115,8 @@ export class FileTarget implements ArchiveTarget {
   }
 
   /**
-   * Does not create it: if a mount is missing, the archive would be written to the disk below it. For the same reason it must stay the
-   * directory that it was: after an unmount, an empty directory has its name.
+   * Throws an error if the directory is missing, and does not create it: without its mount, the archive would be written to the disk
+   * below. Also throws if the directory is not the one of the first use: after an unmount, the empty mount point has its name.
    */
   async #checkRoot(): Promise<void> {
     const found = await stat(this.#root, { bigint: true }).catch(() => null);

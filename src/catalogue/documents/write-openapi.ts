@@ -86,7 +86,7 @@ function rebase(value: unknown, place: string): unknown {
   if (!isObject(value)) return value;
   return Object.fromEntries(
     Object.entries(value)
-      // A field with this name has a schema, not a text.
+      // As keywords they have a string. A field of the payload with such a name has a schema.
       .filter(([name, part]) => !((name === '$schema' || name === '$id') && typeof part === 'string'))
       .map(([name, part]) =>
         name === '$ref' && typeof part === 'string' && part.startsWith('#')

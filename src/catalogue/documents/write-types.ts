@@ -17,13 +17,13 @@ export interface Envelope<Type extends string, Version, Data> {
   type: Type;
   timestamp: string;
   schema_version: Version;
-  /** What the endpoint pins. */
+  /** The version that the endpoint pins. */
   api_version?: string;
   idempotency_key?: string;
   data: Data;
 }
 `;
-/** What the generated code uses itself. */
+/** Names that the generated code uses itself. */
 const RESERVED_NAMES = ['Envelope', 'PosthornEvent', 'Array', 'Record'];
 
 export function writeTypes(versions: readonly TypedVersion[]): string {

@@ -165,8 +165,9 @@ const finishOrigin = (from: Origin): string => {
 };
 
 /**
- * After a restore of a backup, the outbox and Kafka contain events again that were expunged since. Such an event counts as stored: its
- * tombstone may have been applied before it arrives. It takes its key, so that a repeated request is refused, but without its hash.
+ * After a restore of a backup, the outbox and Kafka may contain events again that were expunged after the backup. Applying a
+ * tombstone does not find an event that arrives later. So an event with a tombstone is not inserted, and its row or record counts as
+ * stored. It takes its idempotency key, so that a repeated request is refused, but with a random hash instead of that of its payload.
  */
 const findExpunged = (from: Origin): string =>
   from === 'requests'

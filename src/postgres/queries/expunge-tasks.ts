@@ -1,14 +1,14 @@
-/** Removes the ids of a tenant from tasks that do not name the tenant: those of an admin key that select by other ids. */
+/** Removes the ids of a tenant from tasks that do not name the tenant: an admin key ordered them by endpoint, event or delivery. */
 import type { Client } from '../database.ts';
 
-/** Call it before the endpoints and events of the tenant are deleted: only they say whose ids these are. */
+/** Call it before the endpoints and events of the tenant are deleted: only they tell which tenant an id belongs to. */
 export async function expungeTasksOf(client: Client, tenant: string): Promise<void> {
   await client.query(FORGET_TASKS, [tenant]);
 }
 
 /**
- * A task about one endpoint or one event goes. One with a list of deliveries loses those of the tenant: the others may belong to
- * somebody else. The audit entry of the order stays, without what was ordered.
+ * Deletes tasks about an endpoint or an event of the tenant. From lists of deliveries it removes those of the tenant: the others may
+ * belong to other tenants. The audit entry of the task stays, without its selection.
  */
 const FORGET_TASKS = `
   with others as materialized (

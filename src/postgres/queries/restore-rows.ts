@@ -175,8 +175,8 @@ async function insertRows(client: Client, kind: ArchiveKind, rows: readonly Arch
 }
 
 /**
- * A replay that moved a delivery into the queue while the insert ran: the insert waited for the replay, but did not see the queue. With
- * two rows of a delivery, its result could never be recorded.
+ * Deletes deliveries that a replay moved from the history into the queue while the insert ran. The insert waited for the replay, but
+ * its snapshot does not contain the row in the queue. With two rows of a delivery, its result could never be recorded.
  */
 async function removeReplayed(client: Client, inserted: readonly { readonly id: Uuid }[]): Promise<void> {
   await client.query(

@@ -86,8 +86,8 @@ function conditionsOf(
       ];
     case 'deliveries': {
       const finished = statuses.filter((status) => TABLE_OF[status] === table);
-      // Only those that were skipped because the endpoint was disabled, which have an index. Instead of a debounced delivery another one
-      // was sent, and an expunged one has no payload.
+      // Selects only deliveries that were skipped because the endpoint was disabled, by their index. A debounced delivery is left
+      // out because another one was sent in its place, an expunged one because it has no payload.
       if (selection.endpointId !== null && finished.join() === 'skipped' && reason === null)
         return [`q.status = 'skipped'`, `q.reason = 'endpoint_disabled'`];
       return [

@@ -139,7 +139,7 @@ export class TestBroker {
     return this.#end('SIGKILL');
   }
 
-  /** Ends it as an operator would: first, other brokers lead its partitions. */
+  /** SIGTERM: other brokers with copies of its partitions lead them before it ends. */
   stop(): Promise<void> {
     return this.#end('SIGTERM');
   }

@@ -1,4 +1,4 @@
-/** The settings of a Posthorn that accepts events in the topic of its database, in a single broker. */
+/** Returns the settings of a Posthorn with Kafka as the accept log: one broker, and a topic that is named after the database. */
 export const backboneSettings = (broker: string, databaseUrl: string): Readonly<Record<string, string>> => ({
   POSTHORN_BACKBONE: 'kafka',
   POSTHORN_KAFKA_BROKERS: broker,
