@@ -14,11 +14,11 @@ export { KnownTenants } from './known-tenants.ts';
 export { LoadShedder } from './load-shedder.ts';
 export { LogQueue } from './log-queue.ts';
 export type { AcceptAnswer } from './pending-event.ts';
+export { readBatch } from './read-batch.ts';
 export {
   ENVELOPE_BYTES,
   type ReadContext,
   type ReadLimits,
-  readBatch,
   readEvent,
   readEventWithId,
   readTestEvent,

@@ -5,10 +5,12 @@ import {
   JsonDepthError,
   JsonSyntaxError,
   type Span,
-  scanArray,
   scanObject,
   skipSpace,
   skipValue,
+  ValueSkipper,
+  walkArray,
+  walkObject,
 } from './json-scan.ts';
 
 /** Scans a whole text as one value, like a body. */
@@ -124,12 +126,14 @@ describe('the JSON scanner', () => {
       fc.property(fc.array(fc.jsonValue(), { maxLength: 10 }), spacing, (values, indent) => {
         const text = Buffer.from(JSON.stringify(values, null, indent));
         const items: Span[] = [];
-        const end = scanArray(text, 0, (start) => {
-          const item = { start, end: skipValue(text, start, 1000) };
+        const walk = walkArray(text, 0);
+        let step = walk.next();
+        while (!step.done) {
+          const item = { start: step.value, end: skipValue(text, step.value, 1000) };
           items.push(item);
-          return item.end;
-        });
-        expect(end).toBe(text.length);
+          step = walk.next(item.end);
+        }
+        expect(step.value).toBe(text.length);
         expect(items.map(({ start, end }) => JSON.parse(text.toString('utf8', start, end)))).toEqual(
           JSON.parse(text.toString()),
         );
@@ -137,22 +141,34 @@ describe('the JSON scanner', () => {
     );
   });
 
-  it('lets the caller scan the value of a field itself', () => {
+  it('walks through the fields of an object', () => {
     const text = Buffer.from('{"a": [1], "list": [ {"x": [2]} , 3 ], "b": 4}');
-    const scanned: string[] = [];
-    const { fields, end } = scanObject(text, 0, 64, (name, start) => {
-      if (name !== 'list') return null;
-      return scanArray(text, start, (at) => {
-        const itemEnd = skipValue(text, at, 64);
-        scanned.push(text.toString('utf8', at, itemEnd));
-        return itemEnd;
-      });
-    });
-    expect([[...fields.keys()], end, scanned]).toEqual([
-      ['a', 'list', 'b'],
-      text.length,
-      ['{"x": [2]}', '3'],
+    const found: [string, string][] = [];
+    const walk = walkObject(text, 0);
+    let step = walk.next();
+    while (!step.done) {
+      const { name, start } = step.value;
+      const end = skipValue(text, start, 64);
+      found.push([name, text.toString('utf8', start, end)]);
+      step = walk.next(end);
+    }
+    expect(found).toEqual([
+      ['a', '[1]'],
+      ['list', '[ {"x": [2]} , 3 ]'],
+      ['b', '4'],
     ]);
+    expect(step.value).toBe(text.length);
+  });
+
+  it('skips a value in parts as it does at once', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), spacing, fc.integer({ min: 1, max: 20 }), (value, indent, step) => {
+        const text = Buffer.from(JSON.stringify(value, null, indent));
+        const parts = new ValueSkipper(text, 0, 1000);
+        for (let limit = 0; parts.end === null; limit += step) parts.skipTo(limit);
+        expect(parts.end).toBe(skipValue(text, 0, 1000));
+      }),
+    );
   });
 
   it('ACC-7: rejects deep nesting, without recursion', () => {

@@ -155,39 +155,69 @@ function skipKey(text: Buffer, from: number): number {
 
 /** Skips one value of any kind; `from` is at its first byte. Returns the position after its last. No recursion. */
 export function skipValue(text: Buffer, from: number, maxDepth: number): number {
-  let at = from;
-  const open: number[] = [];
-  for (;;) {
-    // At the start of a value.
-    const byte = text[at];
-    if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
-      const close = byte + 2;
-      if (open.length >= maxDepth) throw new JsonDepthError(`nested deeper than ${maxDepth} levels`);
-      at = skipSpace(text, at + 1);
-      if (text[at] !== close) {
-        open.push(close);
-        if (byte === OPEN_OBJECT) at = skipKey(text, at);
-        continue;
-      }
-      at += 1;
-    } else {
-      at = skipScalar(text, at);
-    }
-    // After a value: close the containers that end here, then continue with the next value.
-    for (;;) {
-      const close = open.at(-1);
-      if (close === undefined) return at;
-      at = skipSpace(text, at);
-      if (text[at] === close) {
-        open.pop();
+  const value = new ValueSkipper(text, from, maxDepth);
+  value.skipTo(text.length);
+  return value.end!;
+}
+
+/** Skips one value in parts, for a value so long that the process must do other work meanwhile. */
+export class ValueSkipper {
+  /** The position after the value. Null until then. */
+  end: number | null = null;
+  readonly #text: Buffer;
+  readonly #maxDepth: number;
+  /** The closing brackets of the containers that are open. */
+  readonly #open: number[] = [];
+  /** At the start of a value. */
+  #at: number;
+
+  constructor(text: Buffer, from: number, maxDepth: number) {
+    this.#text = text;
+    this.#at = from;
+    this.#maxDepth = maxDepth;
+  }
+
+  /** Goes on until the value ends or the next value in it starts behind `limit`. */
+  skipTo(limit: number): void {
+    const text = this.#text;
+    const open = this.#open;
+    let at = this.#at;
+    do {
+      const byte = text[at];
+      if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
+        const close = byte + 2;
+        if (open.length >= this.#maxDepth)
+          throw new JsonDepthError(`nested deeper than ${this.#maxDepth} levels`);
+        at = skipSpace(text, at + 1);
+        if (text[at] !== close) {
+          open.push(close);
+          if (byte === OPEN_OBJECT) at = skipKey(text, at);
+          continue;
+        }
         at += 1;
-        continue;
+      } else {
+        at = skipScalar(text, at);
       }
-      if (text[at] !== COMMA) fail(text, at);
-      at = skipSpace(text, at + 1);
-      if (close === CLOSE_OBJECT) at = skipKey(text, at);
-      break;
-    }
+      // After a value: close the containers that end here, then continue with the next value.
+      for (;;) {
+        const close = open[open.length - 1];
+        if (close === undefined) {
+          this.end = at;
+          return;
+        }
+        at = skipSpace(text, at);
+        if (text[at] === close) {
+          open.pop();
+          at += 1;
+          continue;
+        }
+        if (text[at] !== COMMA) fail(text, at);
+        at = skipSpace(text, at + 1);
+        if (close === CLOSE_OBJECT) at = skipKey(text, at);
+        break;
+      }
+    } while (at <= limit);
+    this.#at = at;
   }
 }
 
@@ -196,45 +226,58 @@ export const shortName = (name: string): string =>
   name.length > MAX_SHOWN_NAME ? `${name.slice(0, MAX_SHOWN_NAME)}…` : name;
 
 /**
- * The fields of the object that starts at `from`, as spans of their values, and the position after the object. `scanField`
- * may scan the value of a field itself: it returns the position after the value, or null. Throws JsonFieldsError at the first
- * field beyond `maxFields`.
+ * Walks through the fields of the object that starts at `from`: yields each name with the position of its value, and expects the
+ * position after the value. Returns the position after the object. Throws JsonFieldsError at the first field beyond `maxFields`.
  */
-export function scanObject(
+export function* walkObject(
   text: Buffer,
   from: number,
-  maxDepth: number,
-  scanField?: (name: string, start: number) => number | null,
   maxFields = Number.POSITIVE_INFINITY,
-): { fields: Map<string, Span>; end: number } {
-  const fields = new Map<string, Span>();
+): Generator<{ readonly name: string; readonly start: number }, number, number> {
+  const names = new Set<string>();
   let at = skipSpace(text, from + 1);
-  if (text[at] === CLOSE_OBJECT) return { fields, end: at + 1 };
+  if (text[at] === CLOSE_OBJECT) return at + 1;
   for (;;) {
     if (text[at] !== QUOTE) fail(text, at);
-    const keyEnd = skipString(text, at);
-    const key = JSON.parse(text.toString('utf8', at, keyEnd)) as string;
-    if (fields.has(key)) fail(text, at, `the field ${JSON.stringify(shortName(key))} appears twice`);
-    if (fields.size >= maxFields) throw new JsonFieldsError(`must have at most ${maxFields} fields`);
-    const start = skipKey(text, at);
-    const end = scanField?.(key, start) ?? skipValue(text, start, maxDepth);
-    fields.set(key, { start, end });
-    at = skipSpace(text, end);
-    if (text[at] === CLOSE_OBJECT) return { fields, end: at + 1 };
+    const name = JSON.parse(text.toString('utf8', at, skipString(text, at))) as string;
+    if (names.has(name)) fail(text, at, `the field ${JSON.stringify(shortName(name))} appears twice`);
+    if (names.size >= maxFields) throw new JsonFieldsError(`must have at most ${maxFields} fields`);
+    names.add(name);
+    at = skipSpace(text, yield { name, start: skipKey(text, at) });
+    if (text[at] === CLOSE_OBJECT) return at + 1;
     if (text[at] !== COMMA) fail(text, at);
     at = skipSpace(text, at + 1);
   }
 }
 
+/** Returns the fields of the object that starts at `from`, as spans of their values, and the position after the object. */
+export function scanObject(
+  text: Buffer,
+  from: number,
+  maxDepth: number,
+  maxFields?: number,
+): { readonly fields: Map<string, Span>; readonly end: number } {
+  const fields = new Map<string, Span>();
+  const walk = walkObject(text, from, maxFields);
+  let step = walk.next();
+  while (!step.done) {
+    const { name, start } = step.value;
+    const end = skipValue(text, start, maxDepth);
+    fields.set(name, { start, end });
+    step = walk.next(end);
+  }
+  return { fields, end: step.value };
+}
+
 /**
- * Calls `scanItem` with the start of each element of the array that starts at `from`. It returns the position after the
- * element. Returns the position after the array.
+ * Walks through the elements of the array that starts at `from`: yields the position of each, and expects the position after it.
+ * Returns the position after the array.
  */
-export function scanArray(text: Buffer, from: number, scanItem: (start: number) => number): number {
+export function* walkArray(text: Buffer, from: number): Generator<number, number, number> {
   let at = skipSpace(text, from + 1);
   if (text[at] === CLOSE_ARRAY) return at + 1;
   for (;;) {
-    at = skipSpace(text, scanItem(at));
+    at = skipSpace(text, yield at);
     if (text[at] === CLOSE_ARRAY) return at + 1;
     if (text[at] !== COMMA) fail(text, at);
     at = skipSpace(text, at + 1);

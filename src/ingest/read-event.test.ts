@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { publicId } from '../domain/ids.ts';
 import { Problem } from '../domain/problem.ts';
-import { type ReadContext, readBatch, readEvent } from './read-event.ts';
+import { type ReadContext, readEvent } from './read-event.ts';
 
 const limits = { maxEventBytes: 100, maxNesting: 5 };
 const context: ReadContext = {
@@ -180,44 +180,6 @@ describe('an event', () => {
   });
 });
 
-describe('ACC-3: a batch', () => {
-  const batch = (text: string) => readBatch(Buffer.from(text), limits, context, 3);
-
-  it('has a result per item: an invalid item does not fail the others', () => {
-    const results = batch('{"events":[{"type":"a","data":1},{"type":"!","data":1},7]}');
-    expect(results[0]).toMatchObject({ type: 'a', data: Buffer.from('1') });
-    expect(results.slice(1).map((result) => (result as Problem).code)).toEqual(['invalid', 'invalid']);
-  });
-
-  it('allows each event the same nesting as outside of a batch', () => {
-    const [deep, deeper] = batch(
-      `{"events":[{"type":"a","data":${'['.repeat(5)}${']'.repeat(5)}},{"type":"a","data":${'['.repeat(6)}${']'.repeat(6)}}]}`,
-    );
-    expect(deep).toMatchObject({ type: 'a' });
-    expect(deeper).toBeInstanceOf(Problem);
-  });
-
-  it.each([
-    '{"events":[]}',
-    '{"events":{}}',
-    '{}',
-    '[]',
-    '{"events":[{"type":"a","data":1}],"x":1}',
-    '{"events":[1,2,3,4]}',
-  ])('is refused as a whole: %s', (text) => {
-    expect(problemOf(() => batch(text)).code).toBe('invalid');
-  });
-
-  it.each([
-    '{"events":[{"type":"a","data":1},]}',
-    '{"events":[{"type":"a","data":1}',
-    '{"events":[{"type":"a","data":1,"data":2}]}',
-    '{"events":[],"events":[]}',
-  ])('is rejected as a whole if it is not JSON, or has a field twice: %s', (text) => {
-    expect(problemOf(() => batch(text)).code).toBe('malformed_json');
-  });
-});
-
 describe('a body with very many fields', () => {
   const manyFields = (count: number) => `{${Array.from({ length: count }, (_, n) => `"x${n}":0`).join(',')}}`;
   const large = { maxEventBytes: 1000, maxNesting: 5 };
@@ -242,25 +204,8 @@ describe('a body with very many fields', () => {
     const body = manyFields(500_000);
     const time = cpuMs(() => {
       expect(problemOf(() => read(body)).message).toBe('body: must have at most 100 fields');
-      const [item] = readBatch(Buffer.from(`{"events":[${body}]}`), large, context, 3);
-      expect((item as Problem).message).toBe('body: must have at most 100 fields');
-      expect(problemOf(() => readBatch(Buffer.from(body), large, context, 3)).message).toBe(
-        'body: must have at most 100 fields',
-      );
     });
     expect(time).toBeLessThan(900);
-  });
-
-  it('refuses an event of a batch that is larger than one that is sent alone may be', () => {
-    const headers = manyFields(200_000);
-    const [item, other] = readBatch(
-      Buffer.from(`{"events":[{"type":"a","data":1,"headers":${headers}},{"type":"a","data":1}]}`),
-      large,
-      context,
-      3,
-    );
-    expect(item).toMatchObject({ code: 'too_large', errors: [{ path: 'body' }] });
-    expect(other).toMatchObject({ type: 'a' });
   });
 
   it('names the line of a mistake behind ten million line breaks', () => {

@@ -1,4 +1,4 @@
-/** Reads events from request bodies: one event, a batch, a test event. Errors are thrown as `Problem`. */
+/** Reads an event or a test event from a request body. Errors are thrown as `Problem`. */
 import { isUtf8 } from 'node:buffer';
 import type { NewEvent } from '../domain/event.ts';
 import { invalidField, Problem } from '../domain/problem.ts';
@@ -23,12 +23,9 @@ import {
   JsonFieldsError,
   JsonSyntaxError,
   type Span,
-  scanArray,
   scanObject,
   shortName,
   skipSpace,
-  skipValue,
-  startsArray,
   startsObject,
 } from './json-scan.ts';
 
@@ -51,9 +48,6 @@ export interface ReadContext {
 
 /** Room for what is around `data` in an event: type, key, channels, headers. */
 export const ENVELOPE_BYTES = 64 * 1024;
-
-/** Deeper than the limit for an event, so that one event that is nested too deeply does not fail its whole batch. */
-const BATCH_NESTING = 10_000;
 
 const FIELDS = new Set([
   'type', 'data', 'tenant', 'idempotency_key', 'schema_version', 'channels', 'endpoint_ids', 'deliver_at', 'headers',
@@ -97,31 +91,6 @@ export function readTestEvent(
   });
 }
 
-/** Returns one entry per item of `{events: […]}`: an invalid item is a `Problem` and does not fail the others. */
-export function readBatch(
-  body: Buffer,
-  limits: ReadLimits,
-  context: ReadContext,
-  maxEvents: number,
-): (NewEvent | Problem)[] {
-  const { items, count } = convertSyntaxErrors(body, () => scanBatch(body, limits, maxEvents));
-  if (count === 0) throw invalidField('events', 'must have at least one event');
-  if (count > maxEvents) throw invalidField('events', `must have at most ${maxEvents} events, has ${count}`);
-  return items.map((fields, index) => {
-    try {
-      if (fields === null) throw invalidField('body', 'each event must be a JSON object');
-      if (fields instanceof JsonDepthError) throw invalidField('data', fields.message);
-      if (fields instanceof JsonFieldsError) throw invalidField('body', fields.message);
-      const event = toEvent(body, fields, limits, contextOfItem(fields, index, context));
-      // Copied, so that a pending event does not keep the whole batch in memory.
-      return { ...event, data: Buffer.from(event.data) };
-    } catch (error) {
-      if (error instanceof Problem) return error;
-      throw error;
-    }
-  });
-}
-
 const EVENT_RULE = 'must be a JSON object with "type" and "data"';
 
 /** Throws a `JsonSyntaxError` if the body is not JSON, and a `Problem` with `rule` if it is not an object. */
@@ -131,93 +100,38 @@ function scanBody(body: Buffer, limits: ReadLimits, rule: string): Map<string, S
     expectJson(body, limits.maxNesting);
     throw invalidField('body', rule);
   }
-  const { fields, end } = scanObject(body, start, limits.maxNesting, undefined, MAX_FIELDS);
+  const { fields, end } = scanObject(body, start, limits.maxNesting, MAX_FIELDS);
   expectEnd(body, end);
   return fields;
 }
 
-/** The fields of an item of a batch. Null: the item is not an object. An error: it is nested too deeply, or has too many fields. */
-type BatchItem = Map<string, Span> | JsonDepthError | JsonFieldsError | null;
-
-/** Scans every item once. Items beyond `maxEvents` are only counted. */
-function scanBatch(
-  body: Buffer,
-  limits: ReadLimits,
-  maxEvents: number,
-): { readonly items: readonly BatchItem[]; readonly count: number } {
-  const start = skipSpace(body, 0);
-  const items: BatchItem[] = [];
-  let count = 0;
-  let isArray = false;
-  const scanNext = (at: number): number => {
-    count += 1;
-    if (count > maxEvents) return skipValue(body, at, BATCH_NESTING);
-    const { item, end } = scanItem(body, at, limits.maxNesting);
-    items.push(item);
-    return end;
-  };
-  const outer = startsObject(body, start)
-    ? scanObject(
-        body,
-        start,
-        BATCH_NESTING,
-        (name, at) => {
-          if (name !== 'events' || !startsArray(body, at)) return null;
-          isArray = true;
-          return scanArray(body, at, scanNext);
-        },
-        MAX_FIELDS,
-      )
-    : null;
-  if (outer === null) expectJson(body, limits.maxNesting);
-  else expectEnd(body, outer.end);
-  if (!isArray) throw invalidField('events', 'must be an array of events');
-  const unknown = [...outer!.fields.keys()].filter((name) => name !== 'events');
-  if (unknown.length > 0) throw unknownFields(unknown);
-  return { items, count };
-}
-
-function scanItem(
-  body: Buffer,
-  start: number,
-  maxNesting: number,
-): { readonly item: BatchItem; readonly end: number } {
-  if (!startsObject(body, start)) return { item: null, end: skipValue(body, start, BATCH_NESTING) };
-  try {
-    const { fields, end } = scanObject(body, start, maxNesting, undefined, MAX_FIELDS);
-    return { item: fields, end };
-  } catch (error) {
-    if (!(error instanceof JsonDepthError || error instanceof JsonFieldsError)) throw error;
-    return { item: error, end: skipValue(body, start, BATCH_NESTING) };
-  }
-}
-
-/** Derives a key for each event from the one header of the batch, so that the whole batch can be sent again. */
-function contextOfItem(fields: Map<string, Span>, index: number, context: ReadContext): ReadContext {
-  if (context.idempotencyKey === null) return context;
-  const idempotencyKey = fields.has('idempotency_key') ? null : `${context.idempotencyKey}#${index}`;
-  return { ...context, idempotencyKey };
-}
-
 function convertSyntaxErrors<T>(body: Buffer, read: () => T): T {
-  if (!isUtf8(body)) throw new Problem('malformed_json', 'The body is not valid UTF-8.');
+  expectUtf8(body);
   try {
     return read();
   } catch (error) {
-    if (error instanceof JsonSyntaxError) {
-      throw new Problem('malformed_json', `The body is not valid JSON: ${error.message}.`);
-    }
-    if (error instanceof JsonDepthError) throw invalidField('data', error.message);
-    if (error instanceof JsonFieldsError) throw invalidField('body', error.message);
-    throw error;
+    throw toReadError(error);
   }
 }
 
+export function expectUtf8(body: Buffer): void {
+  if (!isUtf8(body)) throw new Problem('malformed_json', 'The body is not valid UTF-8.');
+}
+
+/** Returns the problem that the scanner's error means. Other errors stay as they are. */
+export function toReadError(error: unknown): unknown {
+  if (error instanceof JsonSyntaxError)
+    return new Problem('malformed_json', `The body is not valid JSON: ${error.message}.`);
+  if (error instanceof JsonDepthError) return invalidField('data', error.message);
+  if (error instanceof JsonFieldsError) return invalidField('body', error.message);
+  return error;
+}
+
 /** Far more than any valid request has. */
-const MAX_FIELDS = 100;
+export const MAX_FIELDS = 100;
 const MAX_NAMED_FIELDS = 10;
 
-function unknownFields(names: readonly string[]): Problem {
+export function unknownFields(names: readonly string[]): Problem {
   const named = names.slice(0, MAX_NAMED_FIELDS).map(shortName);
   const more = names.length > named.length ? ` and ${names.length - named.length} more` : '';
   return new Problem('invalid', `Unknown field${names.length > 1 ? 's' : ''}: ${named.join(', ')}${more}.`, {
@@ -236,7 +150,8 @@ function refuseLargeItem(fields: Map<string, Span>, { maxEventBytes }: ReadLimit
     });
 }
 
-function toEvent(
+/** Makes an event of the fields of a body. */
+export function toEvent(
   body: Buffer,
   fields: Map<string, Span>,
   limits: ReadLimits,

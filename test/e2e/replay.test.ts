@@ -448,11 +448,9 @@ describe('DLQ-5: replayed deliveries obey the limits of the lane', () => {
     receiver.answer(OK);
     await expectStatus(posthorn.api('POST', `/v1/endpoints/${endpoint.id}/replay`), 202);
     const requests = (await receiver.waitFor(2 * COUNT)).slice(COUNT);
-    for (const { at } of requests) {
-      expect(
-        requests.filter((request) => request.at >= at && request.at < at + 500).length,
-      ).toBeLessThanOrEqual(16);
-    }
+    // Compared with the first request. A receiver that hangs for a moment sees it later than it was sent, and the next ones too early.
+    for (const [n, { at }] of requests.entries())
+      expect(at).toBeGreaterThanOrEqual(requests[0]!.at + ((n - 5) / 20) * 1000 - 500);
   });
 
   test('DSP-7: a bulk replay to an endpoint that has just recovered starts slowly', async () => {

@@ -70,7 +70,7 @@ export function publishRoutes(
         bodyLimit: limits.maxBatchBytes,
       },
       async (request, reply) => {
-        const items = readBatch(bodyOf(request), limits, readContext(request), MAX_BATCH_EVENTS);
+        const items = await readBatch(bodyOf(request), limits, readContext(request), MAX_BATCH_EVENTS);
         const results = await Promise.all(
           items.map(async (item: NewEvent | Problem) => {
             try {
