@@ -12,8 +12,11 @@ export function createMemoryCatalogueStore(store: MemoryStore): CatalogueStore {
       return (version === null ? type?.schema : type?.schemas.get(version)) ?? null;
     },
     async recordFailures(failures) {
-      for (const failure of failures)
-        if (!store.schemaFailures.has(failure.id)) store.schemaFailures.set(failure.id, failure);
+      for (const failure of failures) {
+        const isExpunged = failure.eventId !== null && store.expungedEvents.has(failure.eventId);
+        if (!isExpunged && !store.schemaFailures.has(failure.id))
+          store.schemaFailures.set(failure.id, failure);
+      }
     },
   };
 }

@@ -53,6 +53,6 @@ export interface CatalogueStore {
     eventType: string,
     version: string | null,
   ): Promise<Readonly<Record<string, unknown>> | boolean | null>;
-  /** Records failures for people to read. A repeated call records them once. Throws `StoreError`. */
+  /** Records failures for people to read, except those of expunged events. A repeated call records them once. Throws `StoreError`. */
   recordFailures(failures: readonly SchemaFailure[]): Promise<void>;
 }

@@ -82,6 +82,13 @@ export function describeCatalogueStore(name: string, createFixture: CreateStoreF
       expect(await store.schemaFailureIds()).toEqual([...failures, later].map(({ id }) => id).toSorted());
     });
 
+    it('LIF-3: records no failure of an event that was expunged meanwhile', async () => {
+      const [expunged, other] = [newFailure(), newFailure()];
+      await store.expunge(expunged.eventId!);
+      await store.catalogue.recordFailures([expunged, other]);
+      expect(await store.schemaFailureIds()).toEqual([other.id]);
+    });
+
     it('records failures whose texts contain any characters', async () => {
       const failure = { ...newFailure(), path: 'data.\0', message: '\0 "é" \u{1f600}' };
       await store.catalogue.recordFailures([failure]);

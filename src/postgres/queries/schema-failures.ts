@@ -13,13 +13,14 @@ export interface SchemaFailureRecord {
   readonly message: string;
 }
 
-/** Leaves out failures that are stored already, and those of tenants that are being expunged. */
+/** Leaves out failures that are stored already, and those of expunged events and of tenants that are being expunged. */
 export async function insertSchemaFailures(pool: Pool, failures: readonly SchemaFailure[]): Promise<void> {
   await pool.query(
     `insert into posthorn.schema_failures (id, tenant, event_type, version, event_id, path, message)
      select f.* from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::uuid[], $6::text[], $7::text[])
                      as f(id, tenant, event_type, version, event_id, path, message)
       where not exists (select from posthorn.tenants t where t.id = f.tenant and t.expunging_at is not null)
+        and not exists (select from posthorn.expunged x where x.kind = 'event' and x.id = f.event_id::text)
      on conflict do nothing`,
     [
       failures.map(({ id }) => id),
