@@ -273,5 +273,5 @@ test('SCL-2: records of the accept topic are marked as answered, so that the tim
   };
   const header = Buffer.from(JSON.stringify({ v: 1, deployment: 'own', ...event }));
   await writer.write(state, [{ ...recordAt(0, '{}'), headers: [['posthorn', header]] }], 1n);
-  expect(events).toMatchObject([[{ id: event.id, wasAnswered: true }]]);
+  expect(events).toMatchObject([[{ id: event.id, isFromAcceptLog: true }]]);
 });

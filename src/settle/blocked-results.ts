@@ -3,17 +3,18 @@
  * or because one of them takes too long. It runs beside the shared batches, so that the others do not wait.
  *
  *   add ─▶ try a batch, without waiting for locks ─▶ recorded
- *              │ blocked: halve, and try the halves after all others
+ *              │ blocked, of several endpoints: divide between endpoints, and try the parts first
+ *              │ blocked, of one endpoint: halve, and try the halves after all others
  *              └ a single result is blocked: set aside, tried again later
  *
- * Batches are sorted by endpoint, because usually the rows of one endpoint are locked: then a few statements record the
- * results of all others. Further results of that endpoint come here directly. Retrying takes at most a tenth of the time,
- * because the shared batches use the same connection.
+ * Usually the rows of one endpoint are locked. So batches are sorted by endpoint and divided between endpoints first: then a few
+ * statements record the results of all others, however many results of the locked endpoint wait. Its further results come here
+ * directly. Retrying takes at most a tenth of the time, because the shared batches use the same connection.
  */
 import type { Clock } from '../domain/clock.ts';
 import type { Uuid } from '../domain/ids.ts';
 import { StoreError, type StoreFailure } from '../ports/store-error.ts';
-import { halve, type PendingResult } from './pending-result.ts';
+import { divideBetweenEndpoints, halve, type PendingResult } from './pending-result.ts';
 
 export interface BlockedResultsOptions {
   readonly clock: Clock;
@@ -30,7 +31,7 @@ const LONGEST_PAUSE_MS = 5_000;
 const PAUSE_PER_ROUND = 10;
 const OUTAGE_PAUSE_MS = 300;
 const MAX_BATCH = 200;
-/** After this many failures in a row, halving stops: probably the whole table is locked. */
+/** After this many failures in a row, dividing stops: probably the whole table is locked. */
 const MAX_FAILURES_IN_A_ROW = 32;
 
 /** Failures of single rows that end without a change of the batch. */
@@ -47,13 +48,16 @@ export class BlockedResults {
   readonly #options: BlockedResultsOptions;
   /** Not tried yet. */
   #added: PendingResult[] = [];
-  /** Parts of batches that were blocked, the next one first. */
+  /** Parts of blocked batches of several endpoints, the next one first. */
+  readonly #divided: (readonly PendingResult[])[] = [];
+  /** Parts of blocked batches of one endpoint, and batches that are tried again, the next one first. */
   readonly #parts: (readonly PendingResult[])[] = [];
   #aside: PendingResult[] = [];
   readonly #counts = new Map<Uuid, number>();
   #total = 0;
   #isPartsTurn = false;
-  #failuresInARow = 0;
+  /** Of batches of several endpoints, and of batches of one. */
+  #failuresInARow = { several: 0, one: 0 };
   #running: Promise<void> | null = null;
   #cancelRetry: (() => void) | null = null;
 
@@ -85,7 +89,7 @@ export class BlockedResults {
   async #run(): Promise<void> {
     const { clock } = this.#options;
     const startedAt = clock.monotonic();
-    this.#failuresInARow = 0;
+    this.#failuresInARow = { several: 0, one: 0 };
     // Let the rest of the batch be added first.
     await Promise.resolve();
     for (let batch = this.#next(); batch !== undefined; batch = this.#next()) await this.#write(batch);
@@ -95,19 +99,20 @@ export class BlockedResults {
     this.#cancelRetry ??= clock.after(Math.min(pauseMs, LONGEST_PAUSE_MS), () => this.#retryAside());
   }
 
-  /** New results and parts of blocked batches take turns. */
+  /** Divided batches come first. Then new results and parts of blocked batches take turns. */
   #next(): readonly PendingResult[] | undefined {
+    const divided = this.#divided.shift();
+    if (divided !== undefined) return divided;
     this.#isPartsTurn = !this.#isPartsTurn;
     if (this.#added.length === 0 || (this.#isPartsTurn && this.#parts.length > 0)) return this.#parts.shift();
-    const batch = this.#added.splice(0, MAX_BATCH);
-    return batch.sort((a, b) => compare(a.settlement.endpointId, b.settlement.endpointId));
+    return this.#added.splice(0, MAX_BATCH).sort(byEndpoint);
   }
 
   /** Tries all results that were set aside together first: if the lock was released, one statement records them all. */
   #retryAside(): void {
     this.#cancelRetry?.();
     this.#cancelRetry = null;
-    const aside = this.#aside;
+    const aside = this.#aside.sort(byEndpoint);
     this.#aside = [];
     for (let from = 0; from < aside.length; from += MAX_BATCH)
       this.#parts.push(aside.slice(from, from + MAX_BATCH));
@@ -118,7 +123,7 @@ export class BlockedResults {
     const { clock, write, onRefused, onProblem } = this.#options;
     try {
       await write(batch);
-      this.#failuresInARow = 0;
+      this.#failuresInARow = { several: 0, one: 0 };
       this.#count(batch, -1);
     } catch (error) {
       const failure = settleFailureOf(error);
@@ -135,10 +140,14 @@ export class BlockedResults {
   }
 
   #divide(batch: readonly PendingResult[], error: unknown): void {
-    this.#failuresInARow += 1;
-    const halves = halve(batch);
-    if (halves !== null && this.#failuresInARow <= MAX_FAILURES_IN_A_ROW)
-      return void this.#parts.push(...halves);
+    const byEndpoints = divideBetweenEndpoints(batch);
+    const halves = byEndpoints ?? halve(batch);
+    const failures = ++this.#failuresInARow[byEndpoints === null ? 'one' : 'several'];
+    if (halves !== null && failures <= MAX_FAILURES_IN_A_ROW) {
+      if (byEndpoints === null) this.#parts.push(...halves);
+      else this.#divided.push(...halves);
+      return;
+    }
     this.#options.onProblem('record results that another transaction blocks', error);
     if (halves === null) this.#aside.push(...batch);
     // Put them first for the next retry: some of them may not be blocked.
@@ -155,4 +164,7 @@ export class BlockedResults {
   }
 }
 
-const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+const byEndpoint = (a: PendingResult, b: PendingResult): number => {
+  const [first, second] = [a.settlement.endpointId, b.settlement.endpointId];
+  return first < second ? -1 : first > second ? 1 : 0;
+};

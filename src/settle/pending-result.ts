@@ -38,6 +38,18 @@ export function halve(
   return [batch.slice(0, middle), batch.slice(middle)];
 }
 
+/** Divides a batch that is sorted by endpoint as near to its middle as two endpoints meet. Null: all results are of one endpoint. */
+export function divideBetweenEndpoints(
+  batch: readonly PendingResult[],
+): readonly [readonly PendingResult[], readonly PendingResult[]] | null {
+  const middle = batch.length >> 1;
+  let border: number | null = null;
+  for (let at = 1; at < batch.length; at += 1)
+    if (batch[at]!.settlement.endpointId !== batch[at - 1]!.settlement.endpointId)
+      if (border === null || Math.abs(at - middle) < Math.abs(border - middle)) border = at;
+  return border === null ? null : [batch.slice(0, border), batch.slice(border)];
+}
+
 /** Returns two halves, or a single result without data of the receiver. Null: the batch cannot be made smaller. */
 export function splitBatch(batch: readonly PendingResult[]): readonly (readonly PendingResult[])[] | null {
   return halve(batch) ?? (batch[0]!.isMinimal ? null : [[withoutReceiverData(batch[0]!)]]);

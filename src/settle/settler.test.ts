@@ -332,6 +332,29 @@ describe('the settler', () => {
     expect(last).toBeLessThan(10);
   });
 
+  it('records the results of other endpoints at once, however many results of a locked endpoint keep coming', async () => {
+    let added = 0;
+    const statements: number[] = [];
+    const addSome = (): void => {
+      added += 1;
+      for (let n = 0; n < 20; n += 1)
+        settler.settle({ ...settlement(`locked-${added}-${n}`), endpointId: 'locked' }, null, () => {});
+      const before = sent.length;
+      settler.settle({ ...settlement(`d${added}`), endpointId: 'other' }, null, () =>
+        statements.push(sent.length - before),
+      );
+    };
+    const { settler, sent } = setUp((batch, call) => {
+      if (call <= 60) addSome();
+      const isLocked = batch.settlements.some(({ endpointId }) => endpointId === 'locked');
+      return isLocked ? new StoreError('conflict', 'locked') : idsOf(batch);
+    }, 200);
+    addSome();
+    await expect.poll(() => statements.length).toBe(61);
+    // The last one has a shared batch of its own, which begins in a later turn of the event loop.
+    expect(Math.max(...statements.slice(0, 60))).toBeLessThan(10);
+  });
+
   it('never replaces the health of an endpoint by an earlier one, although its result is recorded later', async () => {
     const isBlocked = { a: true };
     const { settler, sent } = setUp((batch) =>
