@@ -5,7 +5,7 @@ import { type ChaosReport, runChaos } from '../../chaos/run.ts';
 const seed = Number(process.env.CHAOS_SEED ?? Math.floor(Math.random() * 1e6));
 
 test('EVD-3 DSP-2 DSP-3 DSP-8 HLT-1 OUT-1: whichever process dies, no accepted event is lost', {
-  timeout: 240_000,
+  timeout: 420_000,
 }, async () => {
   const report: ChaosReport = await runChaos({
     seed,
@@ -17,7 +17,7 @@ test('EVD-3 DSP-2 DSP-3 DSP-8 HLT-1 OUT-1: whichever process dies, no accepted e
     eventsPerSecond: 45,
     restMs: 300,
     careful: seed % 2 === 0 ? 'never' : 'default',
-    drainMs: 30_000,
+    drainMs: 120_000,
   });
   const { story, ...numbers } = report;
   process.stdout.write(`chaos: ${JSON.stringify(numbers)}\n`);
