@@ -29,7 +29,7 @@ test('SCL-2: with Kafka as the accept log, whichever process dies, no accepted e
     brokers: 1,
     kinds: [...kinds],
     minMs: 0,
-    minFaults: 6,
+    minFaults: 4,
     minOfEachKind: 0,
     minEvents: 500,
     eventsPerSecond: 45,
