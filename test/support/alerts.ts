@@ -23,19 +23,23 @@ export const judged = (name: string, run: () => Promise<void>): void =>
 export const scrape = async (from: Api): Promise<Scrape> =>
   readScrape((await expectStatus(from.api('GET', '/metrics', undefined, { key: null }), 200)).text);
 
+/** Resolves with the first scrape that holds. Like Prometheus, it tries again after one that failed. */
 export async function untilScrape(
   from: Api,
   what: string,
   holds: (scrape: Scrape) => boolean,
 ): Promise<Scrape> {
-  let last: Scrape | undefined;
+  let last = '';
   return eventually(
     what,
     async () => {
-      last = await scrape(from);
-      return holds(last) && last;
+      const { status, text } = await from.api('GET', '/metrics', undefined, { key: null });
+      last = text;
+      if (status !== 200) return false;
+      const scraped = readScrape(text);
+      return holds(scraped) && scraped;
     },
-    { saw: () => last?.text },
+    { saw: () => last },
   );
 }
 
