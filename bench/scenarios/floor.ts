@@ -1,7 +1,7 @@
 /**
  * The least that a durable webhook costs with few clients: the processor time of a program that does only what a 202 needs
- * (`floor-pipeline.ts`) and of PostgreSQL. `cost` measures the same load with Posthorn, so the two tables show which part of
- * Posthorn's cost no implementation with a commit per event avoids.
+ * (`floor-pipeline.ts`) and of PostgreSQL. `cost` measures the same load with Posthorn. Compare them on the same
+ * quiet machine: what the program costs, no implementation with a commit per event avoids.
  */
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
