@@ -12,7 +12,7 @@ const maxWorkers = 3;
 const report = process.env.TEST_REPORT ?? '';
 
 /** End-to-end tests that also run with `POSTHORN_BACKBONE=kafka`, where there is Java: what happens to an event after its 202. */
-const ENGINE = ['batches', 'debounce', 'disabled-endpoints', 'fan-out', 'idempotency', 'lanes'].map(
+const ENGINE = ['batches', 'debounce', 'disabled-endpoints', 'fan-out', 'idempotency'].map(
   (name) => `test/e2e/${name}.test.ts`,
 );
 
