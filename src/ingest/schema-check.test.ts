@@ -37,7 +37,7 @@ test('VER-1: a request with many expensive checks holds up neither the process n
   const names = Array.from({ length: 100 }, (_, n) => `big ${n}`);
   const big = names.map((name) => send('big', name));
   const small = send('small', 'small 0');
-  // Whatever else the process does gets its turn after a few checks.
+  // Other work of the process gets its turn after a few checks.
   let turns = 0;
   let isDone = false;
   const countTurns = (): void => {

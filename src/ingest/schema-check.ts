@@ -58,7 +58,7 @@ export class SchemaCheck {
     if (mode === 'off' || event.type.startsWith(RESERVED_TYPE_PREFIX))
       return before === undefined ? versioned : before.then(() => versioned);
     const checked = this.#checkPayload(versioned, type, mode, canRefuse);
-    // It may reject while earlier events are being checked, when nobody awaits it yet.
+    // The promise may reject while earlier events are being checked, before anybody awaits it.
     checked.catch(ignore);
     const inOrder = before === undefined ? checked : before.then(() => checked);
     this.#keepOrder(event.tenant, inOrder);

@@ -472,7 +472,7 @@ describe('VER-1: the catalogue as a file', () => {
     expect(await run('pull', pulled)).toMatchObject({ code: 0 });
     const { event_types } = JSON.parse(await readFile(pulled, 'utf8'));
     expect(Object.keys(event_types[type].versions)).toEqual(['v1', 'v2']);
-    // What has its default is left out.
+    // The document leaves out fields that have their default.
     expect(event_types[type].versions.v2).toEqual({
       schema: { type: 'object', required: ['id'], properties: { id: { type: 'integer' } } },
     });

@@ -74,7 +74,7 @@ export class SimulatedKafka {
       await this.#wait(owner, REQUEST_TIMEOUT_MS);
       throw new Error('The broker did not answer in time.');
     }
-    // The broker writes, whatever happens to the process meanwhile.
+    // The broker writes the records also if the process dies meanwhile.
     await this.#wait(null, latencyMs / 2);
     this.#write(partition, records);
     if (fault === 'twice') this.#write(partition, records);

@@ -7,7 +7,7 @@ import { needs } from '../../support/needs.ts';
 /** CHAOS_SEED=n repeats the choice of faults, but not their exact timing. */
 const seed = Number(process.env.CHAOS_SEED ?? Math.floor(Math.random() * 1e6));
 
-/** Those that meet the accept log. `chaos.test.ts` has the others. */
+/** The faults that concern the accept log. `chaos.test.ts` has the others. */
 const kinds = [
   'kill_broker',
   'pause_broker',
